@@ -62,6 +62,7 @@ impl Command {
     /// Whether the result may be a page of HTML.
     const fn draws(&self) -> bool {
         match self {
+            Self::Trace(trace) => trace.draws(),
             Self::Study(study) => study.draws(),
             Self::Report(_) => true,
             _ => false,

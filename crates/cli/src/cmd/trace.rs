@@ -3,6 +3,7 @@
 mod convert;
 mod generate;
 mod info;
+mod mrc;
 mod options;
 
 pub(crate) use options::ReadArgs;
@@ -21,6 +22,8 @@ use crate::output::Global;
 pub(crate) enum Trace {
     /// Say what traces hold and how they are read
     Info(info::Info),
+    /// Say how often LRU buffers of all sizes miss: the miss-ratio curve of a trace
+    Mrc(mrc::Mrc),
     /// Write a trace in another format
     Convert(convert::Convert),
     /// Write a part of a trace: a time window, a device, every n-th page
@@ -33,16 +36,22 @@ impl Trace {
     /// Whether the result is text; else it is a trace.
     pub(crate) const fn prints(&self) -> bool {
         match self {
-            Self::Info(_) => true,
+            Self::Info(_) | Self::Mrc(_) => true,
             Self::Generate(generate) => generate.prints(),
             Self::Convert(_) | Self::Sample(_) => false,
         }
+    }
+
+    /// Whether the result may be a page of HTML.
+    pub(crate) const fn draws(&self) -> bool {
+        matches!(self, Self::Mrc(_))
     }
 
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         match self {
             Self::Info(info) => info.run(global),
+            Self::Mrc(mrc) => mrc.run(global),
             Self::Convert(convert) => convert.run(global),
             Self::Sample(sample) => sample.run(global),
             Self::Generate(generate) => generate.run(global),

@@ -205,6 +205,10 @@ fn wrong_options_exit_with_2() {
         (vec!["info", csv, "--trace-format", "msr:time=h"], "time=h"),
         (vec!["info", csv, "--format", "mqsim:time=us"], "--trace-format mqsim:time=us"),
         (vec!["info", csv, "--format", "html"], "this command draws no pictures"),
+        (vec!["mrc", csv, "--sizes", "1MiB,6000"], "expected multiples of the page, 4KiB"),
+        (vec!["mrc", csv, "--page", "3KiB"], "expected a power of two from 512B to 1MiB"),
+        (vec!["mrc", csv, "--sample-rate", "0"], "expected a share"),
+        (vec!["mrc", csv, "--sample-pages", "0"], "expected a number from 1"),
         (vec!["info", csv, "--max-gap", "30"], "--max-gap is `30`, expected a time with a unit"),
         (vec!["convert", csv, "--to", "xml", "-o", "x"], "--to is `xml`, expected one of oft"),
         (vec!["convert", csv, "--to", "oft"], "-o is missing"),
@@ -221,7 +225,7 @@ fn wrong_options_exit_with_2() {
 #[test]
 fn quiet_prints_no_table() {
     let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
-    for command in ["info"] {
+    for command in ["info", "mrc"] {
         let output = run(&[command, text(&csv), "-q"]);
         assert!(output.status.success());
         assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{}", message(&output));
@@ -234,4 +238,67 @@ fn quiet_prints_no_table() {
     }
     let wrong = run(&["info", "/nonexistent/trace", "-q"]);
     assert!(message(&wrong).contains("cannot open"), "{}", message(&wrong));
+}
+
+fn curve(name: &str, options: &[&str]) -> Value {
+    let sizes = "64KiB,256KiB,1MiB,4MiB,8MiB,16MiB,32MiB,64MiB,128MiB,256MiB,512MiB,1GiB";
+    let path = recorded(name);
+    let mut arguments = vec!["mrc", text(&path), "--format", "json", "--sizes", sizes];
+    arguments.extend(options);
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", message(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// docs/traces.md says how far a sample may be from the exact curve.
+#[test]
+fn a_sampled_curve_is_near_the_exact_one() {
+    for name in
+        ["rec-sqlite-wal-ext4.csv.zst", "rec-btrfs-ffsb-mixed.oft.zst", "rec-xfs-fio-rand.oft.zst"]
+    {
+        let exact = curve(name, &[]);
+        assert_eq!(exact["schema"], "onefold.trace_mrc/1");
+        for sampling in [["--sample-pages", "8k"], ["--sample-rate", "0.1"]] {
+            for seed in ["0", "1", "2"] {
+                let near = curve(name, &[&sampling[..], &["--seed", seed]].concat());
+                assert!(near["sampled_pages"].as_u64().unwrap() <= 8000, "{name} {sampling:?}");
+                let ratios = |curve: &Value| -> Vec<f64> {
+                    let points = curve["points"].as_array().unwrap().iter();
+                    points.map(|at| at["miss_ratio"].as_f64().unwrap()).collect()
+                };
+                let (exact, near) = (ratios(&exact), ratios(&near));
+                let far: f64 = exact.iter().zip(&near).map(|(a, b)| (a - b).abs()).sum();
+                assert!(far / 12.0 < 0.03, "{name} {sampling:?} {seed}: {exact:?} {near:?}");
+            }
+        }
+    }
+}
+
+/// The curve is what the simulator's buffer does with the same requests.
+#[test]
+fn the_curve_is_the_buffer_of_the_simulator() {
+    let trace = recorded("rec-sqlite-wal-ext4.csv.zst");
+    let exact = curve("rec-sqlite-wal-ext4.csv.zst", &[]);
+    for (at, size) in [(2, "1MiB"), (4, "8MiB")] {
+        let size = format!("buffer.size={size}");
+        let output = Command::new(env!("CARGO_BIN_EXE_onefold"))
+            .args(["sim", "run", "--preset", "s1", "--set", "buffer.policy=lru", "--set", &size])
+            .args(["--trace", text(&trace), "--format", "json"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", message(&output));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let hits = result["buffer"]["hit_ratio"].as_f64().unwrap();
+        let misses = exact["points"][at]["miss_ratio"].as_f64().unwrap();
+        assert!((hits + misses - 1.0).abs() < 1e-9, "{size}: {hits} {misses}");
+    }
+}
+
+#[test]
+fn the_curve_is_drawn() {
+    let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
+    let output = run(&["mrc", text(&csv), "--per-doubling", "4", "--format", "html"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("size of the buffer"));
+    assert!(page.matches("class=\"line\"").count() >= 3, "{}", page.len());
 }
