@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::Format;
+use crate::{Closest, Format};
 
 /// The bytes are not the trace they should be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -76,6 +76,37 @@ pub enum ReadError {
          cache studies"
     )]
     NoReadWriteFlag,
+}
+
+impl ReadError {
+    /// Whether reading goes on behind the fault under [`OnBadLine::Skip`](crate::OnBadLine::Skip): the next line
+    /// or record is found without this one.
+    #[must_use]
+    pub fn can_be_skipped(&self) -> bool {
+        match self {
+            Self::Line { .. } => true,
+            Self::Record { format, problem, .. } => {
+                let is_content = matches!(
+                    problem,
+                    BinaryProblem::Code { .. }
+                        | BinaryProblem::Range { .. }
+                        | BinaryProblem::Time { .. }
+                );
+                *format != Format::Oft && is_content
+            }
+            Self::Truncated { format, .. } => *format != Format::Oft,
+            _ => false,
+        }
+    }
+
+    /// Bytes at the start of a damaged OFT file that are a whole recording.
+    #[must_use]
+    pub const fn whole_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Record { format: Format::Oft, byte: byte @ 1.., .. } => Some(*byte),
+            _ => None,
+        }
+    }
 }
 
 /// What is wrong with a binary record.
@@ -152,11 +183,13 @@ pub enum DetectError {
     Ambiguous(Format, Format),
     /// No format fits.
     #[error(
-        "no known trace format fits at least 95 % of the first lines (`{first}`); if you know the \
-         format, name it with --format"
+        "no known trace format fits at least 95 % of the first lines (`{first}`){}",
+        .closest.as_ref().map(|closest| format!("; {closest}")).unwrap_or_default()
     )]
     Unknown {
         /// Start of the file.
         first: String,
+        /// The format that comes closest, if one does.
+        closest: Option<Box<Closest>>,
     },
 }

@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod closest;
 mod cursor;
 mod detect;
 mod devices;
@@ -62,6 +63,7 @@ mod spec;
 pub mod workload;
 mod write;
 
+pub use closest::{BadColumn, Closest};
 pub use detect::{HEAD_BYTES, detect};
 pub use error::{BinaryProblem, DetectError, ReadError};
 pub use fit::{FitError, RegionSet, Regions, TOUCH_REGION_BYTES, wrap};

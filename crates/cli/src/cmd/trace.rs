@@ -11,7 +11,7 @@ pub(crate) use options::ReadArgs;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use onefold_trace::DetectError;
+use onefold_trace::{DetectError, ReadError};
 use onefold_tracefile::TraceFileError;
 
 use crate::error::{CliError, Exit};
@@ -65,24 +65,21 @@ pub(crate) fn trace_error(error: &TraceFileError) -> CliError {
     let (code, help) = match error {
         TraceFileError::Io { .. } => ("trace::io", None),
         TraceFileError::Compressed { .. } => {
-            ("trace::compressed", Some("copy or download the file again"))
+            ("trace::compressed", Some("copy or download the file again".to_owned()))
+        }
+        TraceFileError::Compression { .. } => {
+            let help = "decompress it, or compress it anew: zstd, gzip and xz are read as they are";
+            ("trace::compression", Some(help.to_owned()))
         }
         TraceFileError::Detect { source: DetectError::Empty, .. } => {
-            ("trace::format", Some("check that whatever made it ran to its end"))
+            ("trace::format", Some("check that whatever made it ran to its end".to_owned()))
         }
-        TraceFileError::Detect { .. } => (
-            "trace::format",
-            Some("name the format: --trace-format msr, --trace-format mqsim:time=us .."),
-        ),
-        TraceFileError::Read { .. } => (
-            "trace::bad_line",
-            Some(
-                "if the format is right, --on-bad-line skip leaves such lines out and counts them",
-            ),
-        ),
+        TraceFileError::Detect { source, .. } => ("trace::format", Some(name_it(source))),
+        TraceFileError::Read { source, .. } => ("trace::bad_line", Some(mend(source))),
         TraceFileError::Parquet { .. } => ("trace::parquet", None),
         TraceFileError::Empty { .. } => {
-            ("trace::empty", Some("check that the file is a trace and the right --event is chosen"))
+            let help = "check that the file is a trace and the right --event is chosen";
+            ("trace::empty", Some(help.to_owned()))
         }
         TraceFileError::NotPerCpu { .. } => ("trace::cpu_file", None),
         TraceFileError::Device { .. } => ("trace::device", None),
@@ -96,4 +93,37 @@ pub(crate) fn trace_error(error: &TraceFileError) -> CliError {
         Some(help) => shown.help(help),
         None => shown,
     }
+}
+
+/// How to name a format that was not recognised.
+fn name_it(error: &DetectError) -> String {
+    let closest = match error {
+        DetectError::Unknown { closest: Some(closest), .. } => closest.format.name(),
+        _ => "msr",
+    };
+    format!(
+        "if you know the format, name it: --trace-format {closest}, or with other units \
+         --trace-format mqsim:time=us; docs/traces.md has all"
+    )
+}
+
+/// What can be done about records that cannot be read.
+fn mend(error: &ReadError) -> String {
+    if let Some(bytes) = error.whole_bytes() {
+        return format!(
+            "copy the file again. What lies before the damage is a whole recording: \
+             `head -c {bytes} FILE > part.oft`, of a compressed file `zstd -dc FILE | head -c {bytes} > part.oft`"
+        );
+    }
+    let help = match error {
+        _ if error.can_be_skipped() => {
+            "if the format is right, --on-bad-line skip leaves such lines out and counts them"
+        }
+        ReadError::NoReadWriteFlag => "--cache-study allows it",
+        ReadError::LineTooLong { .. } => {
+            "if the format is another one, name it with --trace-format"
+        }
+        _ => "copy the file again, or record it again",
+    };
+    help.to_owned()
 }

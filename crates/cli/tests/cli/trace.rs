@@ -302,3 +302,49 @@ fn the_curve_is_drawn() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("size of the buffer"));
     assert!(page.matches("class=\"line\"").count() >= 3, "{}", page.len());
 }
+
+/// What does not fit any format names the format that comes closest, and why that one fails.
+#[test]
+fn an_unknown_format_names_the_closest_one() {
+    let lines = "128166372003061629,usr,0,write,8192,4096,1331\n".repeat(3);
+    let output = run(&["info", text(&file("closest.csv", lines.as_bytes()))]);
+    assert_eq!(output.status.code(), Some(4));
+    let said = message(&output);
+    for part in
+        ["closest is msr", "line 1, column 26", "expected Read or Write", "--trace-format msr"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_foreign_compression_is_named() {
+    let path = file("foreign.bz2", b"BZh91AY&SY\x01\x02\x03");
+    for options in [&[][..], &["--trace-format", "msr"]] {
+        let output = run(&[&["info", text(&path)], options].concat());
+        assert_eq!(output.status.code(), Some(4));
+        assert!(message(&output).contains("compressed with bzip2"), "{}", message(&output));
+    }
+}
+
+/// `--on-bad-line skip` was advised for a damaged recording, where it does nothing. What lies before the
+/// damage can be kept, and the advice says how.
+#[test]
+fn a_damaged_recording_gets_advice_that_works() {
+    let (spec, whole) = ("randwrite,requests=20k,rate=1000", file("whole.oft", b""));
+    assert!(run(&["generate", spec, "-q", "-o", text(&whole)]).status.success());
+    let mut bytes = fs::read(&whole).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xFF;
+    let damaged = file("damaged.oft", &bytes);
+    for options in [&[][..], &["--on-bad-line", "skip"]] {
+        let output = run(&[&["info", text(&damaged)], options].concat());
+        assert_eq!(output.status.code(), Some(4));
+        let said = message(&output);
+        assert!(!said.contains("--on-bad-line"), "{said}");
+        let kept = said.split("`head -c ").nth(1).unwrap().split(' ').next().unwrap();
+        let part = file("part.oft", &bytes[..kept.parse().unwrap()]);
+        let requests = info(&part)["requests"].as_u64().unwrap();
+        assert!((5_000..20_000).contains(&requests), "{requests}");
+    }
+}

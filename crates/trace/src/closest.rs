@@ -1,0 +1,131 @@
+//! Which format comes closest to a file that none fits.
+
+use onefold_units::convert::u64_from;
+
+use crate::cursor::trim_end;
+use crate::formats::line_format;
+use crate::{Format, FormatSpec, ReadError, ReadOptions, Reader};
+
+/// Data lines looked at.
+const LINES: usize = 200;
+
+/// The format that reads most of a file that no format fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closest {
+    /// The format.
+    pub format: Format,
+    /// Lines that are requests of this format.
+    pub lines: u64,
+    /// Lines looked at, from the start of the file.
+    pub of: u64,
+    /// The first line that cannot be read: its number from 1, and what is wrong with it.
+    pub fails: Option<(u64, BadColumn)>,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadColumn {
+    /// Column in bytes, from 1.
+    pub column: u64,
+    /// The text there.
+    pub found: String,
+    /// What belongs there.
+    pub expected: &'static str,
+}
+
+impl std::fmt::Display for Closest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { format, lines, of, fails } = self;
+        write!(f, "closest is {}, which reads {lines} of {of} lines", format.name())?;
+        let Some((line, BadColumn { column, found, expected })) = fails else { return Ok(()) };
+        write!(f, "; line {line}, column {column}: found `{found}`, expected {expected}")
+    }
+}
+
+/// What one format makes of the lines.
+struct Try {
+    closest: Closest,
+    /// Fields before what is wrong with the first bad line.
+    fields: usize,
+}
+
+/// The format of lines that comes closest to the text of `head`, if one reads more than a field of it.
+/// `complete` tells that this is all of the file; else its last line may be cut.
+pub(crate) fn closest(head: &[u8], complete: bool) -> Option<Closest> {
+    let end = head.iter().rposition(|byte| *byte == b'\n').filter(|_| !complete);
+    let whole = head.get(..end.unwrap_or(head.len())).unwrap_or_default();
+    let numbered = (1..).zip(whole.split(|byte| *byte == b'\n').map(trim_end));
+    let lines: Vec<(u64, &[u8])> =
+        numbered.filter(|(_, line)| !line.is_empty()).take(LINES).collect();
+    let text = Format::ALL.into_iter().filter(|format| line_format(*format).is_some());
+    let tries = text.filter_map(|format| attempt(format, &lines));
+    // The first of equals, as detection has them.
+    let best = tries.reduce(|best, next| {
+        let score = |one: &Try| (one.closest.lines, one.fields);
+        if score(&next) > score(&best) { next } else { best }
+    })?;
+    (best.closest.lines > 0 || best.fields > 1).then_some(best.closest)
+}
+
+/// `None` if the format takes the lines for anything but requests.
+fn attempt(format: Format, lines: &[(u64, &[u8])]) -> Option<Try> {
+    let reader = || Reader::new(FormatSpec::new(format), ReadOptions::default()).ok();
+    let mut current = reader()?;
+    let (mut records, mut count, mut fails, mut fields) = (Vec::new(), 0_u64, None, 0);
+    for (number, line) in lines {
+        records.clear();
+        match current.push(&[*line, b"\n"].concat(), &mut records) {
+            Ok(()) => count += u64::from(!records.is_empty()),
+            Err(ReadError::Line { column, found, expected, .. }) => {
+                if fails.is_none() {
+                    fields = fields_before(line, column);
+                    fails = Some((*number, BadColumn { column, found, expected }));
+                }
+                // Nothing may be pushed after an error.
+                current = reader()?;
+            }
+            Err(_) => return None,
+        }
+    }
+    let closest = Closest { format, lines: count, of: u64_from(lines.len()), fails };
+    (count > 0 || closest.fails.is_some()).then_some(Try { closest, fields })
+}
+
+/// Whole fields before a column, counted from 1.
+fn fields_before(line: &[u8], column: u64) -> usize {
+    let before = (1..).zip(line).take_while(|(at, _)| *at < column).map(|(_, byte)| *byte);
+    let is_gap = |byte: u8| matches!(byte, b',' | b' ' | b'\t');
+    let mut last = b',';
+    let mut fields = 0;
+    for byte in before {
+        fields += usize::from(is_gap(byte) && !is_gap(last));
+        last = byte;
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closest;
+    use crate::Format;
+
+    #[test]
+    fn the_column_that_keeps_a_format_from_fitting_is_named() {
+        let lines = b"128166372003061629,usr,0,write,8192,4096,1331\n\
+                      128166372016382155,usr,0,Write,8192,8192,251\n"
+            .repeat(2);
+        let found = closest(&lines, true).unwrap();
+        assert_eq!((found.format, found.lines, found.of), (Format::Msr, 2, 4));
+        assert_eq!(
+            found.to_string(),
+            "closest is msr, which reads 2 of 4 lines; line 1, column 26: found `write`, \
+             expected Read or Write"
+        );
+    }
+
+    #[test]
+    fn nothing_comes_close_to_prose() {
+        assert_eq!(closest(b"not a trace\n", true), None);
+        assert_eq!(closest(b"\0\x01\x02\n\xff", true), None);
+    }
+}
