@@ -30,9 +30,7 @@ pub(crate) struct ConfigArgs {
 impl ConfigArgs {
     /// Reads and checks the configuration.
     pub(crate) fn load(&self) -> Result<onefold_config::Config, CliError> {
-        let sources =
-            Sources { file: self.config.clone(), preset: self.preset.as_deref(), sets: &self.sets };
-        Ok(onefold_config::Config::load(&sources)?)
+        Ok(onefold_config::Config::load(&self.sources())?)
     }
 
     /// The same with a capacity of exactly so many bytes, if it is given: `geometry.blocks` is chosen. Where the spare blocks of a
@@ -42,19 +40,15 @@ impl ConfigArgs {
         size: Option<u64>,
         global: &Global,
     ) -> Result<onefold_config::Config, CliError> {
-        let config = self.load()?;
-        let Some(bytes) = size else { return Ok(config) };
-        let config = config.with_logical_size(bytes)?;
+        let Some(bytes) = size else { return self.load() };
+        let config = self.load_to_resize()?.with_logical_size(bytes)?;
         if is_buildable(&config, global)? {
             return Ok(config);
         }
         let blocks = config.geometry()?.spec().blocks;
         for more in 1..=MORE_BLOCKS_MAX {
-            let mut sets = self.sets.clone();
-            sets.push(format!("geometry.blocks={}", blocks + more));
-            sets.push(format!("capacity.logical={bytes}B"));
-            let larger = Self { config: self.config.clone(), preset: self.preset.clone(), sets };
-            let larger = larger.load()?;
+            let more_blocks = format!("geometry.blocks={}", blocks + more);
+            let larger = self.with([more_blocks, format!("capacity.logical={bytes}B")]).load()?;
             if is_buildable(&larger, global)? {
                 global.say(format_args!(
                     "geometry.blocks is {}, {more} more than the share of spare blocks: collection needs the room",
@@ -65,6 +59,31 @@ impl ConfigArgs {
         }
         // Too few blocks is not what is wrong; building the device tells.
         Ok(config)
+    }
+
+    /// The configuration before it gets another size. A capacity in bytes says nothing then but which share of the flash it is, and
+    /// that share is the one of the geometry without the changes of `--set`, which may have less flash than the capacity.
+    fn load_to_resize(&self) -> Result<onefold_config::Config, CliError> {
+        let error = match onefold_config::Config::load(&self.sources()) {
+            Err(error @ ConfigError::Capacity { .. }) => error,
+            other => return Ok(other?),
+        };
+        let mut plain = self.with([]);
+        plain.sets.retain(|set| !set.trim_start().starts_with("geometry."));
+        let Ok(plain) = onefold_config::Config::load(&plain.sources()) else {
+            return Err(error.into());
+        };
+        self.with([format!("capacity.logical={:?}", plain.logical_share()?)]).load()
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources { file: self.config.clone(), preset: self.preset.as_deref(), sets: &self.sets }
+    }
+
+    /// The same with further changes.
+    fn with<const N: usize>(&self, more: [String; N]) -> Self {
+        let sets = self.sets.iter().cloned().chain(more).collect();
+        Self { config: self.config.clone(), preset: self.preset.clone(), sets }
     }
 }
 
