@@ -68,7 +68,7 @@ fn parse_repeat(text: &str) -> Result<String, String> {
 enum FitName {
     /// Refuse it
     Error,
-    /// Renumber the touched 1 MiB regions without gaps
+    /// Renumber the touched regions of 1 MiB without gaps, whether or not the trace fits
     Compact,
     /// Take offsets modulo the device
     Wrap,
@@ -167,9 +167,12 @@ fn watch(setup: &Setup, used: Option<Used>, global: &Global) -> Result<RunResult
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(200));
-    let progress = |done: u64| bar.set_position(done);
     let say = |line: &str| global.say(line);
     global.interrupt.leaves("nothing was measured yet, so there is no result");
+    let progress = |done: u64| {
+        bar.set_position(done);
+        global.interrupt.leaves("the run did not stop in time, so what it had measured is lost");
+    };
     let result = global.interrupt.softly(|interrupt| {
         let (progress, say) = (Some(&progress as _), Some(&say as _));
         let control = Control { interrupt: Some(interrupt), progress, say };
