@@ -8,7 +8,7 @@ mod replace;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::output::Global;
 
@@ -47,6 +47,10 @@ enum Command {
     /// Explain configuration keys and presets
     #[command(subcommand)]
     Config(cmd::config::Config),
+    /// Print what a shell needs to complete the commands of this program
+    Completions(cmd::packaging::Completions),
+    /// Write the manual pages of this program into a folder
+    Man(cmd::packaging::Man),
 }
 
 impl Command {
@@ -85,6 +89,8 @@ fn main() -> ExitCode {
         Command::Stack(stack) => stack.run(&cli.global),
         Command::Report(report) => report.run(&cli.global),
         Command::Config(config) => config.run(&cli.global),
+        Command::Completions(completions) => completions.run(Cli::command(), &cli.global),
+        Command::Man(man) => man.run(Cli::command(), &cli.global),
     });
     match result {
         Ok(code) => code,

@@ -8,6 +8,7 @@ mod full;
 mod interrupt;
 mod journals;
 mod killed;
+mod packaging;
 mod remap;
 mod report;
 mod serve;
