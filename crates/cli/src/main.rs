@@ -2,6 +2,7 @@
 
 mod cmd;
 mod error;
+mod exit;
 mod interrupt;
 mod output;
 mod replace;
@@ -10,11 +11,12 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::exit::Exit;
 use crate::output::Global;
 
 /// Write every flash page once: simulate, serve and measure flash storage.
 #[derive(Debug, Parser)]
-#[command(name = "onefold", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "onefold", version, propagate_version = true, max_term_width = 100, after_long_help = Exit::help())]
 struct Cli {
     #[command(flatten)]
     global: Global,

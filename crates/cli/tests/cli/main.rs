@@ -3,6 +3,7 @@
 mod clocks;
 mod common;
 mod dmz;
+mod exit_codes;
 mod foreign_files;
 mod full;
 mod interrupt;
