@@ -21,6 +21,7 @@ mod volume;
 mod zoned;
 mod zoned_volume;
 
+use onefold_units::convert::float;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use buffer::{Area, Buffer};
@@ -269,7 +270,7 @@ pub struct Ftl {
 }
 
 /// The modelled device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
     /// Preset the configuration extends; `null` if none.
@@ -280,6 +281,18 @@ pub struct Device {
     pub logical_bytes: u64,
     /// Bytes of flash.
     pub raw_bytes: u64,
+    /// Spare area as vendors say it: `raw_bytes` / `logical_bytes` - 1. A volume's own spare is part of it.
+    #[serde(serialize_with = "finite")]
+    pub op: f64,
+}
+
+impl Device {
+    /// The same device with its sizes.
+    #[must_use]
+    pub fn sized(self, logical_bytes: u64, raw_bytes: u64) -> Self {
+        let op = share(float(raw_bytes), float(logical_bytes)) - 1.0;
+        Self { logical_bytes, raw_bytes, op, ..self }
+    }
 }
 
 /// State of the superblocks at the end of the run.
