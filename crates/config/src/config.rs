@@ -12,7 +12,6 @@ use crate::layer::{Author, Entry, Layer};
 use crate::load::{self, Sources};
 use crate::place::PlaceValues;
 use crate::run::{Align, Fit, Mode, Precondition, Run, Until};
-use crate::suggest;
 use crate::tenant::{self, Load, Tenant, TenantValues};
 use crate::value::Value;
 
@@ -173,7 +172,7 @@ impl Config {
             let (key, path) = known.ok_or_else(|| ConfigError::UnknownKey {
                 origin: entry.origin.clone(),
                 key: entry.path.clone(),
-                suggestion: suggest_key(&entry.path),
+                suggestion: key::suggested(&entry.path),
             })?;
             let value = key.kind.parse(&entry.raw).map_err(|problem| ConfigError::Value {
                 origin: entry.origin.clone(),
@@ -439,12 +438,4 @@ fn is_unset(value: &Value) -> bool {
         Value::Quantity(_, value) => *value == 0,
         _ => false,
     }
-}
-
-fn suggest_key(found: &str) -> Option<String> {
-    let near = suggest::nearest(found, key::spelled().map(|key| key.path).chain(["extends"]));
-    // `victim=fifo` without its section is a common slip.
-    near.or_else(|| {
-        key::spelled().find(|key| key.split().1 == found).map(|key| key.path.to_owned())
-    })
 }

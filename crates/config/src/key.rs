@@ -4,6 +4,7 @@ mod table;
 
 use crate::quantity::Measure;
 use crate::raw::Raw;
+use crate::suggest;
 use crate::value::{Kind, Value};
 
 pub(crate) use table::{KEYS, SPELLINGS, STACK_KEYS, TENANT_KEYS};
@@ -130,6 +131,13 @@ pub(crate) fn resolve(path: &str) -> Option<(&'static Key, &'static str)> {
 pub(crate) fn spelled() -> impl Iterator<Item = &'static Key> {
     let also = |key: &'static Key| SPELLINGS.iter().filter(move |one| one.of == key.path);
     KEYS.iter().flat_map(move |key| std::iter::once(key).chain(also(key).map(|one| &one.key)))
+}
+
+/// The key that somebody who wrote `found` most likely meant.
+pub(crate) fn suggested(found: &str) -> Option<String> {
+    let near = suggest::nearest(found, spelled().map(|key| key.path).chain(["extends"]));
+    // `victim=fifo` without its section is a common slip.
+    near.or_else(|| spelled().find(|key| key.split().1 == found).map(|key| key.path.to_owned()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod buffer;
 mod causes;
+mod columns;
 mod human;
 mod labels;
 mod read;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use buffer::{Area, Buffer};
 pub use causes::ByCause;
+pub use columns::{Column, ColumnKind, column, columns, measured};
 pub use human::{bytes, count, duration, pages_in_out, percent, significant};
 pub(crate) use human::{share, si, trimmed};
 pub use labels::labels;
@@ -52,7 +54,7 @@ pub const CCDF_POINTS_MAX: usize = 200;
 pub const VALID_BINS: usize = 20;
 
 /// Everything one run reports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// [`SCHEMA`].
     pub schema: String,
