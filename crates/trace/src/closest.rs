@@ -4,43 +4,10 @@ use onefold_units::convert::u64_from;
 
 use crate::cursor::trim_end;
 use crate::formats::line_format;
-use crate::{Format, FormatSpec, ReadError, ReadOptions, Reader};
+use crate::{BadColumn, Closest, Format, FormatSpec, ReadError, ReadOptions, Reader};
 
 /// Data lines looked at.
 const LINES: usize = 200;
-
-/// The format that reads most of a file that no format fits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Closest {
-    /// The format.
-    pub format: Format,
-    /// Lines that are requests of this format.
-    pub lines: u64,
-    /// Lines looked at, from the start of the file.
-    pub of: u64,
-    /// The first line that cannot be read: its number from 1, and what is wrong with it.
-    pub fails: Option<(u64, BadColumn)>,
-}
-
-/// What is wrong with a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadColumn {
-    /// Column in bytes, from 1.
-    pub column: u64,
-    /// The text there.
-    pub found: String,
-    /// What belongs there.
-    pub expected: &'static str,
-}
-
-impl std::fmt::Display for Closest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { format, lines, of, fails } = self;
-        write!(f, "closest is {}, which reads {lines} of {of} lines", format.name())?;
-        let Some((line, BadColumn { column, found, expected })) = fails else { return Ok(()) };
-        write!(f, "; line {line}, column {column}: found `{found}`, expected {expected}")
-    }
-}
 
 /// What one format makes of the lines.
 struct Try {

@@ -63,9 +63,8 @@ mod spec;
 pub mod workload;
 mod write;
 
-pub use closest::{BadColumn, Closest};
 pub use detect::{HEAD_BYTES, detect};
-pub use error::{BinaryProblem, DetectError, ReadError};
+pub use error::{BadColumn, BinaryProblem, Closest, DetectError, ReadError};
 pub use fit::{FitError, RegionSet, Regions, TOUCH_REGION_BYTES, wrap};
 pub use formats::blktrace_event;
 pub use info::Info;

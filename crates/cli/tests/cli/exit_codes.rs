@@ -14,7 +14,7 @@ fn onefold(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_onefold")).args(arguments).output().unwrap()
 }
 
-/// A page that the host wrote and no remap is about.
+/// A page that the host wrote after the remap, so that no damaged page of the log is about it.
 const PAGE: [u8; 4096] = [0xA7; 4096];
 
 /// An image of which pages of the remap log are damaged.
@@ -27,11 +27,11 @@ fn damaged_log(folder: &Folder) -> PathBuf {
     let server = Server::start(&image, &socket);
     let mut client = Client::device(&Endpoint::Unix(socket.clone())).unwrap();
     client.write(0, &vec![5; 16 << 20], false).unwrap();
-    client.write(24 << 20, &PAGE, false).unwrap();
     let clone = ["--src", "0", "--dst", "32MiB", "--len", "16MiB"];
     let cloned = onefold(&[&["ssd", "clone", text(&socket)], &clone[..]].concat());
     assert!(cloned.status.success(), "{}", message(&cloned));
     client.write(8 << 20, &vec![3; 4 << 20], false).unwrap();
+    client.write(24 << 20, &PAGE, false).unwrap();
     client.flush().unwrap();
     // Dropping it kills it.
     drop((client, server));
