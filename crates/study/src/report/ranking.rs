@@ -339,13 +339,15 @@ fn warnings(row: &Row) -> Option<Vec<String>> {
     (!warnings.is_empty()).then(|| warnings.clone())
 }
 
+const PLUS_MINUS: char = '\u{b1}';
+
 /// A mean as text in the unit of its metric, with its interval.
 pub(super) fn shown(wanted: Metric, mean: &Mean) -> String {
     let text = super::value::shown(wanted, mean.mean);
     match mean.half_width {
-        Some(half) if wanted.is_time() => format!("{text} ± {}", duration(half)),
-        Some(half) if wanted.is_share() => format!("{text} ± {:.2}", half * 100.0),
-        Some(half) => format!("{text} ± {}", significant(half, 2)),
+        Some(half) if wanted.is_time() => format!("{text} {PLUS_MINUS} {}", duration(half)),
+        Some(half) if wanted.is_share() => format!("{text} {PLUS_MINUS} {:.2}", half * 100.0),
+        Some(half) => format!("{text} {PLUS_MINUS} {}", significant(half, 2)),
         None => text,
     }
 }
@@ -363,7 +365,7 @@ pub(super) fn highest(marginal: &Marginal, at: usize) -> f64 {
 mod tests {
     use super::Mean;
 
-    /// The textbook's: 95 % of five numbers with standard deviation 1.581 are mean ± 1.963.
+    /// The textbook's: 95 % of five numbers with standard deviation 1.581 are mean +- 1.963.
     #[test]
     fn intervals_are_those_of_student() {
         let mean = Mean::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
