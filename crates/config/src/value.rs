@@ -137,13 +137,7 @@ impl Kind {
                 _ => Err(expected()),
             },
             Self::Capacity => self.capacity(raw).map(Value::Capacity),
-            Self::Spare => {
-                let spare = raw.real().ok_or_else(expected)?;
-                if !(SPARE_LEAST..=SPARE_MOST).contains(&spare) {
-                    return Err(self.range());
-                }
-                Ok(Value::Capacity(Capacity::Fraction(1.0 / (1.0 + spare))))
-            }
+            Self::Spare => self.spare(raw),
             Self::Extent => {
                 raw.text().and_then(Extent::parse).map(Value::Extent).ok_or_else(expected)
             }
@@ -164,6 +158,15 @@ impl Kind {
             return Err(self.range());
         }
         Ok(Value::MapCache(Some(bytes)))
+    }
+
+    fn spare(&self, raw: &Raw) -> Result<Value, Problem> {
+        let expected = Problem::Expected { what: self.expectation() };
+        let spare = raw.real().ok_or(expected)?;
+        if !(SPARE_LEAST..=SPARE_MOST).contains(&spare) {
+            return Err(self.range());
+        }
+        Ok(Value::Capacity(Capacity::Fraction(1.0 / (1.0 + spare))))
     }
 
     fn capacity(&self, raw: &Raw) -> Result<Capacity, Problem> {

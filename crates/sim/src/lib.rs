@@ -45,6 +45,7 @@ mod events;
 mod gathered;
 mod in_flight;
 mod load;
+mod log;
 mod metrics;
 mod outcome;
 mod passes;
@@ -67,6 +68,7 @@ mod zoned;
 
 pub use control::Control;
 pub use error::SimError;
+pub use log::{Logged, OnRequest};
 pub use precondition::Preconditioned;
 pub use room::with_room;
 pub use setup::Setup;

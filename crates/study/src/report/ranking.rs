@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use onefold_sim::result::{duration, significant};
 use onefold_units::convert::{float, u64_from};
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ pub struct Question {
     pub sort: Option<Metric>,
     /// Only the best point of each load by this number, and what cannot be told from it.
     pub best: Option<Metric>,
-    /// Means along these axes; all that differ, in a grid, if empty.
+    /// Means along these axes; all that differ, in a grid of which not only the best is wanted, if empty.
     pub by: Vec<String>,
 }
 
@@ -53,6 +54,9 @@ pub struct Ranked {
     pub numbers: Vec<Option<Mean>>,
     /// Why there are no numbers.
     pub error: Option<String>,
+    /// What the simulator says against its numbers, of any seed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Of the best of a load: the others whose confidence intervals overlap with its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_told_apart: Vec<String>,
@@ -148,7 +152,7 @@ impl Ranking {
         }
         let metrics = metrics(study, question, &points);
         let by: Vec<String> = match (question.by.as_slice(), &study.devices) {
-            ([], Some(devices)) if devices.is_grid() => axes.clone(),
+            ([], Some(devices)) if devices.is_grid() && question.best.is_none() => axes.clone(),
             (by, _) => by.to_vec(),
         };
         let marginals = by.iter().map(|axis| marginal(&points, axis, &metrics)).collect();
@@ -324,16 +328,26 @@ impl Point<'_> {
             axes: axes.iter().map(|axis| self.on(axis).map(str::to_owned)).collect(),
             numbers: metrics.iter().map(|wanted| self.mean(*wanted)).collect(),
             error: self.rows.iter().find_map(|row| row.error.clone()),
+            warnings: self.rows.iter().find_map(|row| warnings(row)).unwrap_or_default(),
             not_told_apart: Vec::new(),
         }
     }
 }
 
+fn warnings(row: &Row) -> Option<Vec<String>> {
+    let warnings = &row.result.as_ref()?.warnings;
+    (!warnings.is_empty()).then(|| warnings.clone())
+}
+
+const PLUS_MINUS: char = '\u{b1}';
+
 /// A mean as text in the unit of its metric, with its interval.
 pub(super) fn shown(wanted: Metric, mean: &Mean) -> String {
     let text = super::value::shown(wanted, mean.mean);
     match mean.half_width {
-        Some(half) => format!("{text} ± {}", super::value::shown(wanted, half)),
+        Some(half) if wanted.is_time() => format!("{text} {PLUS_MINUS} {}", duration(half)),
+        Some(half) if wanted.is_share() => format!("{text} {PLUS_MINUS} {:.2}", half * 100.0),
+        Some(half) => format!("{text} {PLUS_MINUS} {}", significant(half, 2)),
         None => text,
     }
 }
@@ -351,7 +365,7 @@ pub(super) fn highest(marginal: &Marginal, at: usize) -> f64 {
 mod tests {
     use super::Mean;
 
-    /// The textbook's: 95 % of five numbers with standard deviation 1.581 are mean ± 1.963.
+    /// The textbook's: 95 % of five numbers with standard deviation 1.581 are mean +- 1.963.
     #[test]
     fn intervals_are_those_of_student() {
         let mean = Mean::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();

@@ -123,8 +123,8 @@ pub(super) fn text(ranking: &Ranking) -> String {
         out.push('\n');
         out += &Lines::of_marginal(marginal, &ranking.metrics).text();
     }
-    if let Some(uneven) = uneven(ranking) {
-        out += &format!("\n{uneven}\n");
+    for note in uneven(ranking).map(str::to_owned).into_iter().chain(warned(ranking)) {
+        out += &format!("\n{note}\n");
     }
     for (label, error) in failures(ranking) {
         out += &format!("\n{label}: {error}\n");
@@ -142,6 +142,20 @@ fn uneven(ranking: &Ranking) -> Option<&'static str> {
     ranking.marginals.iter().any(is_uneven).then_some(
         "Values with fewer points lack some of the others' points: compare these means with care.",
     )
+}
+
+/// What speaks against the numbers of some points.
+fn warned(ranking: &Ranking) -> Option<String> {
+    let with = || ranking.points.iter().filter(|point| !point.warnings.is_empty());
+    let first = with().next()?;
+    Some(format!(
+        "{} of {} points have warnings (column `warnings` of the results), such as {}, {}: {}",
+        with().count(),
+        ranking.points.len(),
+        first.workload,
+        first.label,
+        first.warnings.join("; ")
+    ))
 }
 
 /// Each reason once, with the first point that met it.
@@ -163,6 +177,9 @@ pub(super) fn html(page: &mut Markup, ranking: &Ranking) {
         let caption = caption(ranking).unwrap_or_else(|| "All points".to_owned());
         page.element("h2", &[], &caption);
         Lines::of_points(ranking).html(page);
+        if let Some(note) = warned(ranking) {
+            page.element("p", &[("class", &"note")], &note);
+        }
         for (label, error) in failures(ranking) {
             page.element("p", &[("class", &"note")], &format!("{label}: {error}"));
         }

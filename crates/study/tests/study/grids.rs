@@ -134,7 +134,7 @@ fn points_are_ranked_and_averaged_over_seeds() {
     let whole = Report::new(&study, &rows);
     assert!(whole.figures.is_empty(), "one table has all points");
     let text = report::text(&whole);
-    assert!(text.contains("by capacity.op") && text.contains("±"), "{text}");
+    assert!(text.contains("by capacity.op") && text.contains('\u{b1}'), "{text}");
     let page = report::html(&study, &rows, &whole);
     roxmltree::Document::parse(page.strip_prefix("<!DOCTYPE html>").unwrap()).unwrap();
 }
