@@ -58,15 +58,17 @@ fn attempt(format: Format, lines: &[(u64, &[u8])]) -> Option<Try> {
     (count > 0 || closest.fails.is_some()).then_some(Try { closest, fields })
 }
 
-/// Whole fields before a column, counted from 1.
+/// Whole fields with a digit before a column, counted from 1: words alone are prose.
 fn fields_before(line: &[u8], column: u64) -> usize {
     let before = (1..).zip(line).take_while(|(at, _)| *at < column).map(|(_, byte)| *byte);
-    let is_gap = |byte: u8| matches!(byte, b',' | b' ' | b'\t');
-    let mut last = b',';
-    let mut fields = 0;
+    let (mut has_digit, mut fields) = (false, 0);
     for byte in before {
-        fields += usize::from(is_gap(byte) && !is_gap(last));
-        last = byte;
+        if matches!(byte, b',' | b' ' | b'\t') {
+            fields += usize::from(has_digit);
+            has_digit = false;
+        } else {
+            has_digit |= byte.is_ascii_digit();
+        }
     }
     fields
 }
@@ -85,8 +87,8 @@ mod tests {
         assert_eq!((found.format, found.lines, found.of), (Format::Msr, 2, 4));
         assert_eq!(
             found.to_string(),
-            "closest is msr, which reads 2 of 4 lines; line 1, column 26: found `write`, \
-             expected Read or Write"
+            "closest is msr, which reads 2 of 4 lines; line 1, column 26: found \
+             `write,8192,4096,1331`, expected Read or Write"
         );
     }
 
