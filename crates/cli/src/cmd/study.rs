@@ -65,7 +65,7 @@ pub(crate) struct Common {
 /// What is asked of all points.
 #[derive(Debug, Args)]
 pub(crate) struct QuestionArgs {
-    /// Show this number of every point, such as waf or latency_ns.write.p99 (may be given often) [default: `metrics` of the study]
+    /// Show this number of every point, such as waf or `latency_ns.write.p99` (may be given often) [default: `metrics` of the study]
     #[arg(long = "metric", value_name = "NAME")]
     metrics: Vec<String>,
     /// List the points of each load by this number, the best first
@@ -327,7 +327,7 @@ fn program() -> Program {
 }
 
 /// Time between two lines of progress where nobody watches a terminal.
-const LINE_EVERY: Duration = Duration::from_secs(60);
+const LINE_EVERY: Duration = Duration::from_mins(1);
 
 /// Runs with a progress bar on a terminal, or a line a minute elsewhere, until the end or Ctrl-C.
 fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, CliError> {
