@@ -29,7 +29,7 @@ use crate::remap::{Piece, Remap, Ring};
 use crate::stats::{FtlStats, SpaceMap, Wear};
 use crate::superblock::{Map, State, Superblock, ValidBits};
 use crate::trim_log::TrimLog;
-use crate::{ConfigError, FtlConfig, RemapScheme, RemapStats};
+use crate::{ConfigError, FtlConfig, RemapScheme, RemapStats, VictimSetup};
 
 /// A page-mapping flash translation layer over one array.
 #[derive(Clone, Debug)]
@@ -103,7 +103,13 @@ impl<M: Media> Ftl<M> {
         let per_pool = geometry.superblocks_per_pool();
         let unit = index(geometry.unit_bytes());
         let make_pool = |pool: u32| {
-            Pool::new(config.victim, per_pool, config.seed.wrapping_add(u64::from(pool)))
+            let setup = VictimSetup {
+                parameters: config.victim.parameters(),
+                superblocks: per_pool,
+                seed: config.seed.wrapping_add(u64::from(pool)),
+                draws: config.victim_draws,
+            };
+            Pool::new(&config.victim, &setup)
         };
         Ok(Self {
             config,

@@ -10,7 +10,7 @@ mod job;
 use onefold_buffer::{Action, Actions, PartMask, Programmed, Slot, Stream};
 use onefold_ftl::FtlError;
 use onefold_nand::{Delay, Grant, Media};
-use onefold_units::convert::{index, narrow};
+use onefold_units::convert::{index, narrow, u64_from};
 use onefold_units::{Cause, Lpn, Nanos};
 
 use crate::command::is_power_lost;
@@ -267,11 +267,12 @@ impl<M: Media> Ssd<M> {
         kind: Stream,
         entries: &[Programmed],
     ) -> Result<(), SsdError> {
-        let stream = self.placement(job.stream, kind);
+        let asked = self.placement(job.stream, kind);
         let pages = self.unit / 4096;
         let awaited = job.awaits(entries);
         let mut all = Ok(());
         for entry in entries {
+            let stream = self.stream(entry.lpn, u64_from(entries.len()), asked);
             if !self.is_complete(job, *entry)? {
                 self.strand(entry.lpn, entry.slot, stream);
                 if let Some(buffer) = &mut self.buffer {

@@ -185,7 +185,8 @@ impl<M: Media> Ssd<M> {
         data: &[u8],
         content: u128,
     ) -> Result<Grant, SsdError> {
-        let stream = u32::from(command.stream);
+        let span = Span { offset: command.offset, len: command.len, shift: self.unit_shift };
+        let stream = self.stream(part.lpn, span.units().1, u32::from(command.stream));
         // Zeroing the edge of a trim rewrites the unit, but the host wrote none of it.
         let pages = if command.op == Op::Write { part.pages() } else { 0 };
         let unit = Unit { lpn: part.lpn, pages, stream, data, content };

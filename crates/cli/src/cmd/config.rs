@@ -30,8 +30,12 @@ pub(crate) struct ConfigArgs {
 impl ConfigArgs {
     /// Reads and checks the configuration.
     pub(crate) fn load(&self) -> Result<onefold_config::Config, CliError> {
-        let sources =
-            Sources { file: self.config.clone(), preset: self.preset.as_deref(), sets: &self.sets };
+        let sources = Sources {
+            file: self.config.clone(),
+            preset: self.preset.as_deref(),
+            sets: &self.sets,
+            ..Sources::default()
+        };
         Ok(onefold_config::Config::load(&sources)?)
     }
 

@@ -4,6 +4,7 @@ use onefold_ftl::RemapScheme;
 use onefold_ssd::Writeback;
 
 use super::{Key, PAGE_SIZE, RATE, START, TIME, TIMES, count, key, real, size, words};
+use crate::policies::PolicyKind;
 use crate::value::Kind;
 
 /// Every key outside `[[tenant]]`, in the order of the canonical form.
@@ -220,7 +221,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "ftl.victim",
-        words(&["greedy", "cost-benefit", "fifo", "d-choices", "random"]),
+        Kind::Policy(PolicyKind::Victim),
         "greedy",
         "How GC chooses a victim superblock.",
     ),
@@ -251,6 +252,12 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("ftl.separate_gc", Kind::Flag, "true", "GC writes to superblocks of its own."),
     key("ftl.streams", count(1, 128), "1", "Host write streams (placement ids)."),
+    key(
+        "ftl.classifier",
+        Kind::Policy(PolicyKind::Classifier),
+        "host",
+        "Which stream of ftl.streams a mapping unit goes to, with parameters after a colon.",
+    ),
     key(
         "ftl.metadata",
         words(&["pages", "oob"]),
@@ -339,7 +346,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "buffer.policy",
-        Kind::Policy,
+        Kind::Policy(PolicyKind::Buffer),
         "lru",
         "Policy of the DRAM buffer, with parameters after a colon, such as \"pt-lru:p=0.9\".",
     ),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use onefold_buffer::Charge;
-use onefold_config::{Config, Load, Sources, size_text};
+use onefold_config::{Config, Load, Policies, Sources, size_text};
 use onefold_trace::workload::Workload as Generated;
 
 use super::lists::sizes_of_study;
@@ -56,6 +56,8 @@ pub struct Devices {
     pub choices: Vec<DeviceChoice>,
     /// What each workload of the study runs, in their order.
     pub loads: Vec<DeviceLoad>,
+    /// What names of policies mean.
+    pub policies: Policies,
 }
 
 /// One device of a study.
@@ -93,7 +95,8 @@ impl Devices {
         if device.sized {
             sets.push(format!("{}={}", self.size_key, size_text(bytes)));
         }
-        let sources = Sources { file: None, preset: Some(&self.preset), sets: &sets };
+        let policies = self.policies.clone();
+        let sources = Sources { file: None, preset: Some(&self.preset), sets: &sets, policies };
         Ok(Config::load(&sources)?.with_load(&load.load))
     }
 
@@ -104,7 +107,11 @@ impl Devices {
 }
 
 /// Reads a study of devices; every configuration it can lead to is tried.
-pub(super) fn parse(path: &Path, reader: Reader<'_>) -> Result<Study, StudyError> {
+pub(super) fn parse(
+    path: &Path,
+    reader: Reader<'_>,
+    policies: &Policies,
+) -> Result<Study, StudyError> {
     let table = reader.parse()?;
     let study = Table::new(reader, STUDY, table.get_ref(), 0)?;
     let schema = study.need("schema", "schema = \"onefold.study/1\"")?;
@@ -144,6 +151,7 @@ pub(super) fn parse(path: &Path, reader: Reader<'_>) -> Result<Study, StudyError
         size_key: size_key.name()?,
         choices: choices(&study)?,
         loads: Vec::new(),
+        policies: policies.clone(),
     };
     for (choice, at) in devices.choices.iter().zip(0..) {
         let label = choice.label.clone();

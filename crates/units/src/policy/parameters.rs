@@ -1,0 +1,64 @@
+//! The parameters of a policy, and their values.
+
+use super::info::PARAMETERS_MOST;
+use super::{Limits, Value};
+
+/// Description of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Name in configuration, tables and errors.
+    pub name: &'static str,
+    /// Value unless set.
+    pub default: Value,
+    /// What it can be.
+    pub limits: Limits,
+    /// What it does, in one sentence.
+    pub about: &'static str,
+}
+
+/// The parameters of a policy with their values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    pub(super) policy: &'static str,
+    pub(super) all: &'static [Parameter],
+    pub(super) values: [Value; PARAMETERS_MOST],
+}
+
+impl Parameters {
+    /// The default of every parameter.
+    pub(super) fn new(policy: &'static str, all: &'static [Parameter]) -> Self {
+        let mut values = [Value::Count(0); PARAMETERS_MOST];
+        for (value, parameter) in values.iter_mut().zip(all) {
+            *value = parameter.default;
+        }
+        Self { policy, all, values }
+    }
+
+    /// Name of the policy whose parameters they are.
+    #[must_use]
+    pub const fn policy(&self) -> &'static str {
+        self.policy
+    }
+
+    /// The value of a parameter.
+    ///
+    /// # Panics
+    /// The policy has no such parameter: a mistake in its own file.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Value {
+        let at = self.position(key);
+        let Some(at) = at else { panic!("{} has no parameter {key}", self.policy) };
+        self.values[at]
+    }
+
+    /// Which of them has a name.
+    pub(super) fn position(&self, key: &str) -> Option<usize> {
+        self.all.iter().position(|parameter| parameter.name == key)
+    }
+
+    /// Those that are not at their default.
+    pub(super) fn changed(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let all = self.all.iter().zip(self.values);
+        all.filter(|(one, value)| one.default != *value).map(|(one, value)| (one.name, value))
+    }
+}

@@ -1,0 +1,107 @@
+//! A policy with the values of its parameters.
+
+use std::fmt;
+
+use super::policies::shorten;
+use super::value::parse;
+use super::{Info, Kind, Parameters, Policies, PolicyError, Value};
+
+/// A policy with the values of its parameters. Two are equal if their texts are.
+#[derive(Clone, Copy)]
+pub struct Spec<B: 'static> {
+    info: &'static Info<B>,
+    parameters: Parameters,
+}
+
+impl<B: Kind> Spec<B> {
+    /// A policy with the default of every parameter.
+    #[must_use]
+    pub fn new(info: &'static Info<B>) -> Self {
+        Self { info, parameters: Parameters::new(info.name, info.parameters) }
+    }
+
+    /// Reads `NAME` or `NAME:KEY=VALUE,KEY=VALUE` of a policy that Onefold has;
+    /// [`Policies::parse`] knows others, too.
+    ///
+    /// # Errors
+    /// Says what is wrong, and what is accepted.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        Policies::builtin().parse(text)
+    }
+
+    /// Sets a parameter from its text.
+    ///
+    /// # Errors
+    /// There is no such parameter, or the value is out of its limits.
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), PolicyError> {
+        let (policy, all) = (self.info.name, self.info.parameters);
+        let Some(at) = self.parameters.position(key) else {
+            let known = all.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(", ");
+            return Err(PolicyError::UnknownParameter { policy, key: shorten(key), known });
+        };
+        let limits = all[at].limits;
+        let value = parse(text, limits).ok_or_else(|| PolicyError::BadValue {
+            policy,
+            key: all[at].name,
+            text: shorten(text),
+            limits,
+        })?;
+        self.parameters.values[at] = value;
+        Ok(())
+    }
+}
+
+impl<B> Spec<B> {
+    /// Which policy.
+    #[must_use]
+    pub const fn info(&self) -> &'static Info<B> {
+        self.info
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.info.name
+    }
+
+    /// Its parameters.
+    #[must_use]
+    pub const fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// The value of a parameter of this policy.
+    ///
+    /// # Panics
+    /// The policy has no such parameter.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Value {
+        self.parameters.value(key)
+    }
+}
+
+impl<B> PartialEq for Spec<B> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.info.name, self.parameters.values) == (other.info.name, other.parameters.values)
+    }
+}
+
+impl<B> Eq for Spec<B> {}
+
+impl<B> fmt::Debug for Spec<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{self}`")
+    }
+}
+
+/// The shortest text that [`Policies::parse`] reads back: parameters at their default are left out.
+impl<B> fmt::Display for Spec<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info.name)?;
+        for (at, (name, value)) in self.parameters.changed().enumerate() {
+            let separator = if at == 0 { ':' } else { ',' };
+            write!(f, "{separator}{name}={value}")?;
+        }
+        Ok(())
+    }
+}
