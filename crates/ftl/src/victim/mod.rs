@@ -61,6 +61,19 @@ impl<V: Victim> Choose for V {
     }
 }
 
+/// A policy that is a function.
+struct Chosen(fn(&Candidates<'_>) -> Option<Candidate>);
+
+impl Choose for Chosen {
+    fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate> {
+        (self.0)(candidates)
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Choose> {
+        Box::new(Self(self.0))
+    }
+}
+
 impl Looking {
     fn of<V: Victim>(setup: &VictimSetup) -> Self {
         Self(Box::new(V::new(setup)))
@@ -86,6 +99,10 @@ impl Victims {
             Way::Greedy => Self::Greedy(Greedy::new(setup.superblocks)),
             Way::Fifo => Self::Fifo(Fifo::default()),
             Way::Looking(new) => Self::Looking(Set::new(setup.superblocks), new(setup)),
+            Way::Choosing(choose) => {
+                let policy = Looking(Box::new(Chosen(choose)));
+                Self::Looking(Set::new(setup.superblocks), policy)
+            }
         }
     }
 

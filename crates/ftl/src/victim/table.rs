@@ -2,7 +2,9 @@
 
 use onefold_units::policy::{Info, Kind, Parameters, Policies, Spec};
 
-use super::{Looking, Victim, cost_benefit, d_choices, fifo, greedy, random};
+use super::{
+    Candidate, Candidates, Looking, Victim, cost_benefit, d_choices, fifo, greedy, random,
+};
 
 /// A victim policy with the values of its parameters.
 pub type VictimSpec = Spec<BuildVictim>;
@@ -26,6 +28,9 @@ pub struct VictimSetup {
     pub draws: u32,
 }
 
+/// A victim policy without a state of its own.
+type Choosing = fn(&Candidates<'_>) -> Option<Candidate>;
+
 /// How a victim policy is built.
 #[derive(Clone, Copy)]
 pub struct BuildVictim(pub(super) Way);
@@ -36,6 +41,7 @@ pub(super) enum Way {
     Greedy,
     Fifo,
     Looking(fn(&VictimSetup) -> Looking),
+    Choosing(Choosing),
 }
 
 impl BuildVictim {
@@ -43,6 +49,12 @@ impl BuildVictim {
     #[must_use]
     pub const fn of<V: Victim>() -> Self {
         Self(Way::Looking(Looking::of::<V>))
+    }
+
+    /// A policy without parameters or state of its own: what [`Victim::choose`] does.
+    #[must_use]
+    pub const fn choosing(choose: Choosing) -> Self {
+        Self(Way::Choosing(choose))
     }
 }
 

@@ -43,17 +43,32 @@ pub struct UnitWrite {
 /// at power-on.
 pub trait Classifier: Send + 'static {
     /// The classifier of a device that was just switched on.
-    fn new(setup: &ClassifierSetup) -> Self
-    where
-        Self: Sized;
+    fn new(setup: &ClassifierSetup) -> Self;
 
     /// The stream of a unit, from 0; those beyond the last are the last.
     fn stream(&mut self, write: &UnitWrite) -> u32;
 }
 
+/// What [`Classifier`] is as an object.
+trait Classify: Send {
+    fn stream_of(&mut self, write: &UnitWrite) -> u32;
+}
+
+impl<C: Classifier> Classify for C {
+    fn stream_of(&mut self, write: &UnitWrite) -> u32 {
+        self.stream(write)
+    }
+}
+
+impl Classify for fn(&UnitWrite) -> u32 {
+    fn stream_of(&mut self, write: &UnitWrite) -> u32 {
+        self(write)
+    }
+}
+
 /// A classifier and what it is told of the past: 8 B for each unit.
 pub(crate) struct Classified {
-    policy: Box<dyn Classifier>,
+    policy: Box<dyn Classify>,
     /// Number of the last write of each unit, from 1; 0 = none.
     last: Vec<u64>,
     written: u64,
@@ -74,7 +89,7 @@ impl Classified {
         let before = std::mem::replace(last, self.written);
         let age = (before > 0).then(|| self.written - before);
         let units = narrow(units);
-        self.policy.stream(&UnitWrite { lpn, units, stream, age })
+        self.policy.stream_of(&UnitWrite { lpn, units, stream, age })
     }
 }
 

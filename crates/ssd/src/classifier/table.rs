@@ -2,7 +2,7 @@
 
 use onefold_units::policy::{Info, Kind, Policies, Spec};
 
-use super::{Classifier, ClassifierSetup, host, hot_cold};
+use super::{Classifier, ClassifierSetup, Classify, UnitWrite, host, hot_cold};
 
 /// A stream classifier with the values of its parameters.
 pub type ClassifierSpec = Spec<BuildClassifier>;
@@ -15,21 +15,38 @@ pub type ClassifierPolicies = Policies<BuildClassifier>;
 
 /// How a stream classifier is built.
 #[derive(Clone, Copy)]
-pub struct BuildClassifier(Option<fn(&ClassifierSetup) -> Box<dyn Classifier>>);
+pub struct BuildClassifier(Way);
+
+#[derive(Clone, Copy)]
+enum Way {
+    None,
+    New(fn(&ClassifierSetup) -> Box<dyn Classify>),
+    Function(fn(&UnitWrite) -> u32),
+}
 
 impl BuildClassifier {
     /// None: requests say it all.
-    pub(super) const NONE: Self = Self(None);
+    pub(super) const NONE: Self = Self(Way::None);
 
     /// A classifier.
     #[must_use]
     pub const fn of<C: Classifier>() -> Self {
-        Self(Some(|setup| Box::new(C::new(setup))))
+        Self(Way::New(|setup| Box::new(C::new(setup))))
+    }
+
+    /// A classifier without parameters or state of its own: what [`Classifier::stream`] does.
+    #[must_use]
+    pub const fn by(stream: fn(&UnitWrite) -> u32) -> Self {
+        Self(Way::Function(stream))
     }
 
     /// Builds one.
-    pub(super) fn build(&self, setup: &ClassifierSetup) -> Option<Box<dyn Classifier>> {
-        self.0.map(|new| new(setup))
+    pub(super) fn build(&self, setup: &ClassifierSetup) -> Option<Box<dyn Classify>> {
+        match self.0 {
+            Way::None => None,
+            Way::New(new) => Some(new(setup)),
+            Way::Function(stream) => Some(Box::new(stream)),
+        }
     }
 }
 
