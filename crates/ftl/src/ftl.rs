@@ -87,7 +87,7 @@ impl<M: Media> Ftl<M> {
         config: FtlConfig,
         bad_superblocks: u32,
     ) -> Result<Self, ConfigError> {
-        let mut ftl = Self::blank(nand, config)?;
+        let mut ftl = Self::blank(nand, &config)?;
         ftl.retire_factory_bad(bad_superblocks)?;
         for at in 0..u32_from(ftl.superblocks.len()) {
             ftl.release(SuperblockId::new(at));
@@ -96,9 +96,9 @@ impl<M: Media> Ftl<M> {
     }
 
     /// An FTL with every superblock still unassigned.
-    pub(crate) fn blank(nand: Nand<M>, config: FtlConfig) -> Result<Self, ConfigError> {
+    pub(crate) fn blank(nand: Nand<M>, config: &FtlConfig) -> Result<Self, ConfigError> {
         let geometry = *nand.geometry();
-        let layout = Layout::new(&geometry, &config)?;
+        let layout = Layout::new(&geometry, config)?;
         let pools = geometry.pools();
         let per_pool = geometry.superblocks_per_pool();
         let unit = index(geometry.unit_bytes());
@@ -112,7 +112,7 @@ impl<M: Media> Ftl<M> {
             Pool::new(&config.victim, &setup)
         };
         Ok(Self {
-            config,
+            config: *config,
             layout,
             map: Map::new(layout.units, geometry.total_slots()),
             valid: ValidBits::new(geometry.superblocks(), geometry.slots()),
@@ -135,7 +135,7 @@ impl<M: Media> Ftl<M> {
             hungry: 0,
             remap: Remap::new(config.remap, &geometry, &layout).map(Box::new),
             copied: RemapStats::default(),
-            contents: contents(&config, &geometry),
+            contents: contents(config, &geometry),
             ring: Ring::default(),
             moving: BTreeSet::new(),
             pieces: Vec::new(),

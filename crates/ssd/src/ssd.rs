@@ -214,13 +214,13 @@ impl<M: Media> Ssd<M> {
     /// What the FTL reported.
     pub fn prefill(&mut self, at: At, lpn: Lpn, contents: &[u128]) -> Result<Grant, FtlError> {
         let pages = self.ftl.nand().geometry().pages_per_unit();
-        let stream = self.stream(lpn, 1, 0);
+        let stream = if self.classified.is_some() { self.stream(lpn, 1, 0) } else { 0 };
         let unit = Unit { lpn, pages, stream, data: &[], content: content_of_unit(contents) };
         store(&mut self.ftl, self.dedup.as_mut(), at, unit)
     }
 
     /// The stream of a unit that comes with `units` and for which `stream` was asked.
-    #[inline]
+    #[cold]
     pub(crate) fn stream(&mut self, lpn: Lpn, units: u64, stream: u32) -> u32 {
         match &mut self.classified {
             None => stream,

@@ -41,6 +41,7 @@ pub(crate) fn plain_config() -> FtlConfig {
 
 impl Setup {
     /// The device with `share` of its possible capacity as logical capacity.
+    #[expect(clippy::large_types_passed_by_value, reason = "tests make one beside the call")]
     pub(crate) fn new(spec: GeometrySpec, config: FtlConfig, share: f64) -> Option<Self> {
         let geometry = Geometry::new(spec).unwrap();
         let units = u64::from(geometry.superblocks()) * u64::from(geometry.slots());
@@ -101,7 +102,7 @@ impl Setup {
         }
         let config = FtlConfig {
             map_cache_bytes: *pick(rng, &[None, None, Some(4096), Some(65536)]),
-            victim: victim(pick(rng, &VICTIMS)),
+            victim: victim(pick::<&str>(rng, &VICTIMS)),
             victim_draws: 3,
             gc_start: *pick(rng, &[0.0, 0.0, 0.2, 0.3]),
             gc_stop: *pick(rng, &[0.0, 0.0, 0.1]),

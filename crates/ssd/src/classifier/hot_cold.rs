@@ -21,7 +21,7 @@ pub(super) static INFO: ClassifierInfo = ClassifierInfo {
 
 /// Units that are written again soon go to the last stream: they will die soon again.
 ///
-/// Differs from Wang 2022, sec. 4.2: the threshold is a share of the capacity, where SepBIT takes the
+/// Differs from Wang 2022, sec. 4.2: the threshold is a share of the capacity, where `SepBIT` takes the
 /// mean life of collected segments.
 #[derive(Clone, Copy, Debug)]
 struct HotCold {

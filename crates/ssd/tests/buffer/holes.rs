@@ -125,23 +125,23 @@ fn what_cannot_be_loaded_is_an_error_each_time() {
         device.rig.flush().unwrap();
         // Others take the slots.
         for first in (0..sectors / 2).step_by(32) {
-            assert!(device.read(first, 32, kind.name()));
+            assert!(device.read(first, 32, info.name));
         }
         device.weather(1.0, 1);
         let last = sectors - 32;
         for at in [0, 8, 16, 24, 0] {
-            let read = device.read(last + at, 8, kind.name());
+            let read = device.read(last + at, 8, info.name);
             assert!(!read || info.name != "lru", "it was read");
         }
         // A part of a unit is taken, as no flash is needed for that; it is not durable while the rest cannot be read.
         let taken = device.write(last + 8, 8, false);
-        assert!(!taken || device.read(last + 8, 8, kind.name()), "{}", kind.name());
-        let read = device.read(last, 8, kind.name());
-        assert!(!taken || read || device.rig.flush().is_err(), "{}", kind.name());
+        assert!(!taken || device.read(last + 8, 8, info.name), "{}", info.name);
+        let read = device.read(last, 8, info.name);
+        assert!(!taken || read || device.rig.flush().is_err(), "{}", info.name);
         device.weather(0.0, 1);
         device.rig.flush().unwrap();
         for first in (0..sectors).step_by(32) {
-            assert!(device.read(first, 32, kind.name()));
+            assert!(device.read(first, 32, info.name));
         }
     }
 }

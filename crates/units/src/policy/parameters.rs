@@ -25,15 +25,6 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The default of every parameter.
-    pub(super) fn new(policy: &'static str, all: &'static [Parameter]) -> Self {
-        let mut values = [Value::Count(0); PARAMETERS_MOST];
-        for (value, parameter) in values.iter_mut().zip(all) {
-            *value = parameter.default;
-        }
-        Self { policy, all, values }
-    }
-
     /// Name of the policy whose parameters they are.
     #[must_use]
     pub const fn policy(&self) -> &'static str {
@@ -46,19 +37,13 @@ impl Parameters {
     /// The policy has no such parameter: a mistake in its own file.
     #[must_use]
     pub fn value(&self, key: &str) -> Value {
-        let at = self.position(key);
+        let at = position(self.all, key);
         let Some(at) = at else { panic!("{} has no parameter {key}", self.policy) };
         self.values[at]
     }
+}
 
-    /// Which of them has a name.
-    pub(super) fn position(&self, key: &str) -> Option<usize> {
-        self.all.iter().position(|parameter| parameter.name == key)
-    }
-
-    /// Those that are not at their default.
-    pub(super) fn changed(&self) -> impl Iterator<Item = (&'static str, Value)> {
-        let all = self.all.iter().zip(self.values);
-        all.filter(|(one, value)| one.default != *value).map(|(one, value)| (one.name, value))
-    }
+/// Which parameter has a name.
+pub(super) fn position(all: &[Parameter], key: &str) -> Option<usize> {
+    all.iter().position(|parameter| parameter.name == key)
 }

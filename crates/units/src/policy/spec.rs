@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::info::PARAMETERS_MOST;
+use super::parameters::position;
 use super::policies::shorten;
 use super::value::parse;
 use super::{Info, Kind, Parameters, Policies, PolicyError, Value};
@@ -10,14 +12,18 @@ use super::{Info, Kind, Parameters, Policies, PolicyError, Value};
 #[derive(Clone, Copy)]
 pub struct Spec<B: 'static> {
     info: &'static Info<B>,
-    parameters: Parameters,
+    values: [Value; PARAMETERS_MOST],
 }
 
 impl<B: Kind> Spec<B> {
     /// A policy with the default of every parameter.
     #[must_use]
     pub fn new(info: &'static Info<B>) -> Self {
-        Self { info, parameters: Parameters::new(info.name, info.parameters) }
+        let mut values = [Value::Count(0); PARAMETERS_MOST];
+        for (value, parameter) in values.iter_mut().zip(info.parameters) {
+            *value = parameter.default;
+        }
+        Self { info, values }
     }
 
     /// Reads `NAME` or `NAME:KEY=VALUE,KEY=VALUE` of a policy that Onefold has;
@@ -35,7 +41,7 @@ impl<B: Kind> Spec<B> {
     /// There is no such parameter, or the value is out of its limits.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), PolicyError> {
         let (policy, all) = (self.info.name, self.info.parameters);
-        let Some(at) = self.parameters.position(key) else {
+        let Some(at) = position(all, key) else {
             let known = all.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(", ");
             return Err(PolicyError::UnknownParameter { policy, key: shorten(key), known });
         };
@@ -46,7 +52,7 @@ impl<B: Kind> Spec<B> {
             text: shorten(text),
             limits,
         })?;
-        self.parameters.values[at] = value;
+        self.values[at] = value;
         Ok(())
     }
 }
@@ -67,7 +73,7 @@ impl<B> Spec<B> {
     /// Its parameters.
     #[must_use]
     pub const fn parameters(&self) -> Parameters {
-        self.parameters
+        Parameters { policy: self.info.name, all: self.info.parameters, values: self.values }
     }
 
     /// The value of a parameter of this policy.
@@ -76,13 +82,13 @@ impl<B> Spec<B> {
     /// The policy has no such parameter.
     #[must_use]
     pub fn value(&self, key: &str) -> Value {
-        self.parameters.value(key)
+        self.parameters().value(key)
     }
 }
 
 impl<B> PartialEq for Spec<B> {
     fn eq(&self, other: &Self) -> bool {
-        (self.info.name, self.parameters.values) == (other.info.name, other.parameters.values)
+        (self.info.name, self.values) == (other.info.name, other.values)
     }
 }
 
@@ -98,9 +104,11 @@ impl<B> fmt::Debug for Spec<B> {
 impl<B> fmt::Display for Spec<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info.name)?;
-        for (at, (name, value)) in self.parameters.changed().enumerate() {
+        let changed = self.info.parameters.iter().zip(&self.values);
+        let changed = changed.filter(|(parameter, value)| parameter.default != **value);
+        for (at, (parameter, value)) in changed.enumerate() {
             let separator = if at == 0 { ':' } else { ',' };
-            write!(f, "{separator}{name}={value}")?;
+            write!(f, "{separator}{}={value}", parameter.name)?;
         }
         Ok(())
     }
