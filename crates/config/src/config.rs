@@ -7,13 +7,12 @@ use onefold_nand::CellTimes;
 use onefold_units::{Nanos, convert};
 
 use crate::error::{ConfigError, Origin, TenantProblem};
-use crate::key::{self, EXCLUSIVE, KEYS};
+use crate::key::{self, EXCLUSIVE, KEYS, SPELLINGS};
 use crate::layer::{Author, Entry, Layer};
 use crate::load::{self, Sources};
 use crate::place::PlaceValues;
 use crate::policies::Policies;
 use crate::run::{Align, Fit, Mode, Precondition, Run, Until};
-use crate::suggest;
 use crate::tenant::{self, Load, Tenant, TenantValues};
 use crate::value::Value;
 
@@ -89,7 +88,7 @@ impl Config {
         let layer = Layer::from_sets(sets)?;
         for entry in &layer.entries {
             let section = entry.path.split_once('.').map_or("", |(section, _)| section);
-            let known = key::find(KEYS, &entry.path).is_some();
+            let known = key::resolve(&entry.path).is_some();
             if known && !changeable.contains(&section) && !changeable.contains(&&*entry.path) {
                 return Err(ConfigError::Fixed { key: entry.path.clone(), changeable });
             }
@@ -177,10 +176,11 @@ impl Config {
             if self.apply_to_place(entry)? {
                 continue;
             }
-            let key = key::find(KEYS, &entry.path).ok_or_else(|| ConfigError::UnknownKey {
+            let known = key::resolve(&entry.path);
+            let (key, path) = known.ok_or_else(|| ConfigError::UnknownKey {
                 origin: entry.origin.clone(),
                 key: entry.path.clone(),
-                suggestion: suggest_key(&entry.path),
+                suggestion: key::suggested(&entry.path),
             })?;
             let value = key.kind.parse(&entry.raw, &self.policies).map_err(|problem| {
                 ConfigError::Value {
@@ -190,8 +190,9 @@ impl Config {
                     problem: Box::new(problem),
                 }
             })?;
-            given.insert(key.path, Setting { value, origin: entry.origin.clone() });
+            given.insert(path, Setting { value, origin: entry.origin.clone() });
         }
+        said_twice(layer)?;
         self.displace(&given)?;
         self.lower_gc_stop(&given);
         if given.contains_key("trace") {
@@ -425,6 +426,21 @@ impl Config {
     }
 }
 
+/// Refuses a key that a layer says in two ways.
+fn said_twice(layer: &Layer) -> Result<(), ConfigError> {
+    let given = |path: &str| layer.entries.iter().find(|entry| entry.path == path);
+    for spelling in SPELLINGS {
+        if let (Some(_), Some(entry)) = (given(spelling.of), given(spelling.key.path)) {
+            return Err(ConfigError::Exclusive {
+                origin: entry.origin.clone(),
+                first: spelling.of.to_owned(),
+                second: spelling.key.path.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Whether a value of an exclusive key says "not this one".
 fn is_unset(value: &Value) -> bool {
     match value {
@@ -432,10 +448,4 @@ fn is_unset(value: &Value) -> bool {
         Value::Quantity(_, value) => *value == 0,
         _ => false,
     }
-}
-
-fn suggest_key(found: &str) -> Option<String> {
-    let near = suggest::nearest(found, KEYS.iter().map(|key| key.path).chain(["extends"]));
-    // `victim=fifo` without its section is a common slip.
-    near.or_else(|| KEYS.iter().find(|key| key.split().1 == found).map(|key| key.path.to_owned()))
 }

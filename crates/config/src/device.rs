@@ -307,6 +307,21 @@ impl Config {
         Ok(config)
     }
 
+    /// The same device with `more` blocks per plane, which the host does not see.
+    ///
+    /// # Errors
+    /// There are no so many blocks in a plane.
+    pub fn with_more_blocks(&self, more: u64) -> Result<Self, ConfigError> {
+        let mut config = self.clone();
+        if more > 0 {
+            let bytes = self.logical_bytes()?;
+            let blocks = self.count("geometry.blocks") + more;
+            config.put("geometry.blocks", Value::Count(blocks), Origin::Size);
+            config.put("capacity.logical", Value::Capacity(Capacity::Bytes(bytes)), Origin::Size);
+        }
+        Ok(config)
+    }
+
     /// Adds blocks until conventional zones fit and there are more sets of blocks than other zones: what is a share of many zones
     /// may be less than one of few.
     fn make_room_for_zones(&mut self, blocks: u64, max: u64) -> Result<(), ConfigError> {

@@ -5,9 +5,10 @@ mod table;
 use crate::policies::Policies;
 use crate::quantity::Measure;
 use crate::raw::Raw;
+use crate::suggest;
 use crate::value::{Kind, Value};
 
-pub(crate) use table::{KEYS, STACK_KEYS, TENANT_KEYS};
+pub(crate) use table::{KEYS, SPELLINGS, STACK_KEYS, TENANT_KEYS};
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,15 @@ impl Key {
     pub(crate) fn split(&self) -> (&'static str, &'static str) {
         self.path.split_once('.').unwrap_or(("", self.path))
     }
+}
+
+/// Another way to say a key: it is read, and its value is the other's from there on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spelling {
+    /// How it is said.
+    pub(crate) key: Key,
+    /// The key that gets the value.
+    pub(crate) of: &'static str,
 }
 
 const fn key(path: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
@@ -110,6 +120,26 @@ pub const REPLAYED: &[&str] = &[
 /// The key called `path`.
 pub(crate) fn find(keys: &'static [Key], path: &str) -> Option<&'static Key> {
     keys.iter().find(|key| key.path == path)
+}
+
+/// The key called `path` outside tenants and stacks, and the one of [`KEYS`] that gets its value.
+pub(crate) fn resolve(path: &str) -> Option<(&'static Key, &'static str)> {
+    let spelling = SPELLINGS.iter().find(|one| one.key.path == path);
+    let spelled = spelling.map(|one| (&one.key, one.of));
+    spelled.or_else(|| find(KEYS, path).map(|key| (key, key.path)))
+}
+
+/// Every key outside tenants and stacks: those of [`KEYS`], each followed by its other spellings.
+pub(crate) fn spelled() -> impl Iterator<Item = &'static Key> {
+    let also = |key: &'static Key| SPELLINGS.iter().filter(move |one| one.of == key.path);
+    KEYS.iter().flat_map(move |key| std::iter::once(key).chain(also(key).map(|one| &one.key)))
+}
+
+/// The key that somebody who wrote `found` most likely meant.
+pub(crate) fn suggested(found: &str) -> Option<String> {
+    let near = suggest::nearest(found, spelled().map(|key| key.path).chain(["extends"]));
+    // `victim=fifo` without its section is a common slip.
+    near.or_else(|| spelled().find(|key| key.split().1 == found).map(|key| key.path.to_owned()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::{ConfigError, Origin};
-use crate::key::{self, KEYS, STACK_KEYS};
+use crate::key::{self, STACK_KEYS};
 use crate::layer::{Entry, Layer};
 use crate::load::Chain;
 use crate::policies::Policies;
@@ -77,7 +77,7 @@ impl PlaceValues {
     /// The place with more of its keys given.
     pub(crate) fn with(mut self, own: Layer) -> Result<Self, ConfigError> {
         for entry in &own.entries {
-            if key::find(KEYS, &entry.path).is_some() && !self.knows(&entry.path) {
+            if key::resolve(&entry.path).is_some() && !self.knows(&entry.path) {
                 let what = format!(
                     "{} has nothing to say about {} ({})",
                     self.kind, entry.path, entry.origin

@@ -6,7 +6,7 @@ use onefold_units::policy::Info;
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::ConfigError;
-use crate::key::{KEYS, Key, STACK_KEYS, TENANT_KEYS};
+use crate::key::{self, Key, STACK_KEYS, TENANT_KEYS};
 use crate::policies::Policies;
 use crate::preset::PRESETS;
 use crate::quantity::Measure;
@@ -67,7 +67,7 @@ impl KeyReference {
 /// Every key, in the order of the canonical form; `extends` first, tenants last.
 #[must_use]
 pub fn all() -> Vec<KeyReference> {
-    let keys = KEYS.iter().map(|key| KeyReference::new("", key));
+    let keys = key::spelled().map(|key| KeyReference::new("", key));
     let tenants = TENANT_KEYS.iter().map(|key| KeyReference::new("tenant.", key));
     let places = STACK_KEYS.iter().map(|key| KeyReference::new("stack.", key));
     std::iter::once(KeyReference::extends()).chain(keys).chain(places).chain(tenants).collect()
@@ -277,7 +277,7 @@ pub fn json_schema() -> Json {
         "extends".to_owned(),
         json!({"type": "string", "minLength": 1, "description": KeyReference::extends().meaning}),
     );
-    for key in KEYS {
+    for key in key::spelled() {
         match key.split() {
             ("", name) => {
                 properties.insert(name.to_owned(), property(key));
@@ -321,6 +321,10 @@ fn property(key: &Key) -> Json {
         Kind::Count { min, max } => json!({"anyOf": [
             {"type": "integer", "minimum": min, "maximum": max},
             {"type": "string", "pattern": format!("^{NUMBER} ?[kKmMgGtT]?$")},
+        ]}),
+        Kind::Spare => json!({"anyOf": [
+            {"type": "number", "exclusiveMinimum": 0},
+            {"type": "string", "pattern": format!("^{NUMBER} ?%?$")},
         ]}),
         Kind::Real { min, max } => json!({"anyOf": [
             {"type": "number", "minimum": min, "maximum": max},

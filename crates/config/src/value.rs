@@ -11,6 +11,10 @@ use crate::quantity::Measure;
 use crate::raw::Raw;
 use crate::suggest;
 
+/// Least and most spare area: a device without any cannot collect garbage.
+const SPARE_LEAST: f64 = 0.001;
+const SPARE_MOST: f64 = 100.0;
+
 /// Logical capacity as configured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Capacity {
@@ -72,6 +76,8 @@ pub(crate) enum Kind {
     Text,
     /// A fraction of the raw capacity, or a size.
     Capacity,
+    /// The rest of the raw capacity over the logical one.
+    Spare,
     /// "all", or a size.
     MapCache { min: u64 },
     /// A part of the logical space.
@@ -138,6 +144,7 @@ impl Kind {
                 _ => Err(expected()),
             },
             Self::Capacity => self.capacity(raw).map(Value::Capacity),
+            Self::Spare => self.spare(raw),
             Self::Extent => {
                 raw.text().and_then(Extent::parse).map(Value::Extent).ok_or_else(expected)
             }
@@ -167,6 +174,15 @@ impl Kind {
         Ok(Value::MapCache(Some(bytes)))
     }
 
+    fn spare(&self, raw: &Raw) -> Result<Value, Problem> {
+        let expected = Problem::Expected { what: self.expectation() };
+        let spare = raw.real().ok_or(expected)?;
+        if !(SPARE_LEAST..=SPARE_MOST).contains(&spare) {
+            return Err(self.range());
+        }
+        Ok(Value::Capacity(Capacity::Fraction(1.0 / (1.0 + spare))))
+    }
+
     fn capacity(&self, raw: &Raw) -> Result<Capacity, Problem> {
         if let Some(fraction) = raw.real() {
             // 0.875 is a fraction; 8 would be a size without a unit.
@@ -185,6 +201,7 @@ impl Kind {
         let (min, max) = match *self {
             Self::Count { min, max } => (min.to_string(), max.to_string()),
             Self::Real { min, max } => (format!("{min}"), format!("{max}")),
+            Self::Spare => (format!("{SPARE_LEAST}"), format!("{SPARE_MOST}")),
             Self::Quantity { measure, min, max } => (measure.format(min), measure.format(max)),
             Self::PowerOfTwo { min, max } => (Measure::Size.format(min), Measure::Size.format(max)),
             Self::Times { max } => ("0".to_owned(), Measure::Time.format(max)),
@@ -217,6 +234,7 @@ impl Kind {
                 "a fraction of the raw capacity such as 0.875, or a size such as \"32GiB\""
                     .to_owned()
             }
+            Self::Spare => "a share of the logical capacity such as \"7%\"".to_owned(),
             Self::MapCache { .. } => "\"all\", or a size such as \"2MiB\"".to_owned(),
             Self::Extent => {
                 "a range of sizes or percentages such as \"0..1GiB\" or \"25%..50%\"".to_owned()
@@ -238,6 +256,7 @@ impl Kind {
             Self::Choice { .. } => "word",
             Self::Text => "text",
             Self::Capacity => "fraction or size",
+            Self::Spare => "number",
             Self::MapCache { .. } => "\"all\" or size",
             Self::Extent => "range",
             Self::Policy(_) => "policy",
@@ -247,12 +266,14 @@ impl Kind {
     /// The limits in the reference.
     pub(crate) fn limits(&self) -> String {
         match *self {
-            Self::Count { .. } | Self::Real { .. } | Self::Quantity { .. } | Self::Times { .. } => {
-                match self.range() {
-                    Problem::Range { min, max } => format!("{min} to {max}"),
-                    _ => String::new(),
-                }
-            }
+            Self::Count { .. }
+            | Self::Real { .. }
+            | Self::Spare
+            | Self::Quantity { .. }
+            | Self::Times { .. } => match self.range() {
+                Problem::Range { min, max } => format!("{min} to {max}"),
+                _ => String::new(),
+            },
             Self::PowerOfTwo { min, max } => format!(
                 "power of two, {} to {}",
                 Measure::Size.format(min),

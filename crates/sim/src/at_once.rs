@@ -2,6 +2,7 @@
 //! order of time.
 
 use onefold_config::Run;
+use onefold_nand::Delay;
 use onefold_ssd::{Command, Completion, HostStats};
 use onefold_trace::workload::Request;
 use onefold_units::{Nanos, Op};
@@ -9,6 +10,7 @@ use onefold_units::{Nanos, Op};
 use crate::SimError;
 use crate::control::{Control, Watch};
 use crate::cpu::thread_cpu_s;
+use crate::log::{Logged, OnRequest};
 use crate::passes::Written;
 use crate::ran::{Ran, check_measured};
 use crate::series::Windowed;
@@ -89,7 +91,7 @@ impl<D: AtOnce> Runner<D> {
                 }
                 break;
             };
-            self.issue(tenant, &request, now)?;
+            self.issue(tenant, &request, now, control.on_request)?;
             if watch.ends(self.done) {
                 self.ran.partial = true;
                 break;
@@ -149,7 +151,13 @@ impl<D: AtOnce> Runner<D> {
     }
 
     #[inline]
-    fn issue(&mut self, tenant: usize, request: &Request, now: u64) -> Result<(), SimError> {
+    fn issue(
+        &mut self,
+        tenant: usize,
+        request: &Request,
+        now: u64,
+        on_request: Option<OnRequest<'_>>,
+    ) -> Result<(), SimError> {
         // Times of a trace may lie before work already submitted by another tenant.
         let now = now.max(self.last_time);
         self.last_time = now;
@@ -176,6 +184,10 @@ impl<D: AtOnce> Runner<D> {
                 Some(done) => load.metrics.record(request.op, done.delay, at - now),
                 None => load.failed += 1,
             }
+            if let Some(tell) = on_request {
+                let pass = self.ran.passes.done + 1;
+                tell(&logged((pass, self.done), &load.name, &command, (now, done)));
+            }
             if several {
                 load.count(command.op, command.offset, command.len);
             }
@@ -196,10 +208,30 @@ impl<D: AtOnce> Runner<D> {
     }
 }
 
+/// A request of some pass with its number, when it was issued and how it ended.
+fn logged<'a>(
+    (pass, number): (u32, u64),
+    tenant: &'a str,
+    command: &Command,
+    (issued_ns, done): (u64, Option<Completion>),
+) -> Logged<'a> {
+    Logged {
+        pass,
+        number,
+        tenant,
+        op: command.op,
+        fua: command.fua,
+        offset: command.offset,
+        bytes: command.len,
+        issued_ns,
+        latency_ns: done.map(|done| done.at.get() - issued_ns),
+        delay: done.map_or(Delay::None, |done| done.delay),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use onefold_config::{Config, Sources};
-    use onefold_nand::Delay;
     use onefold_trace::workload::Workload;
     use onefold_units::CauseCounts;
 

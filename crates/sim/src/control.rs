@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::SimError;
+use crate::log::OnRequest;
 
 /// Requests between two looks at the interrupt flag.
 pub(crate) const INTERRUPT_EVERY: u64 = 8192;
@@ -16,6 +17,8 @@ pub struct Control<'a> {
     pub progress: Option<&'a dyn Fn(u64)>,
     /// Called with what the user should read before the run: how traces are understood.
     pub say: Option<&'a dyn Fn(&str)>,
+    /// Called with each measured request when it is over.
+    pub on_request: Option<OnRequest<'a>>,
 }
 
 impl Control<'_> {

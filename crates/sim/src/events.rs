@@ -12,6 +12,7 @@ use crate::SimError;
 use crate::control::{Control, Watch};
 use crate::cpu::thread_cpu_s;
 use crate::load::{Arrival, Load, next_arrival};
+use crate::log::{Logged, OnRequest, UnderWay};
 use crate::passes::{Passes, Written};
 use crate::ran::{Ran, check_measured, rewind};
 use crate::request::{Owner, Request};
@@ -40,6 +41,8 @@ pub(crate) fn run(
         at: 0,
         baseline: Counted::default(),
         top: Top::default(),
+        on_request: control.on_request,
+        details: UnderWay::default(),
     };
     let begin = thread_cpu_s();
     let partial = runner.run(control)?;
@@ -67,6 +70,9 @@ struct Runner<'a> {
     at: u64,
     baseline: Counted,
     top: Top,
+    /// Who wants to know of each request, and what only they want to know.
+    on_request: Option<OnRequest<'a>>,
+    details: UnderWay,
 }
 
 impl Runner<'_> {
@@ -142,6 +148,9 @@ impl Runner<'_> {
         one.began(self.issued, *issued, now);
         let owner = Owner::Load { tenant: *load, number: self.issued };
         let request = Request::new(owner, *issued, (asked.op, asked.fua), steps);
+        if self.on_request.is_some() {
+            self.details.begins(self.issued, asked.fua, (offset, len));
+        }
         self.count(*load, asked.op, offset, len);
         self.issued += 1;
         self.under_way += 1;
@@ -177,6 +186,7 @@ impl Runner<'_> {
             let Ended { tenant, number, op, issued, delay, failed } = ended;
             self.under_way -= 1;
             self.top.executed += 1;
+            self.tell(&ended, now);
             let load = &mut self.loads[tenant];
             load.ended(number, issued, now);
             if number >= self.warmup {
@@ -186,6 +196,26 @@ impl Runner<'_> {
                     load.tenant.metrics.record(op, delay, now - issued);
                 }
             }
+        }
+    }
+
+    /// Tells who wants to know of each request.
+    fn tell(&mut self, ended: &Ended, now: u64) {
+        let Some(tell) = self.on_request else { return };
+        let (fua, offset, bytes) = self.details.ends(ended.number);
+        if ended.number >= self.warmup {
+            tell(&Logged {
+                pass: self.passes.done + 1,
+                number: ended.number,
+                tenant: &self.loads[ended.tenant].tenant.name,
+                op: ended.op,
+                fua,
+                offset,
+                bytes,
+                issued_ns: ended.issued,
+                latency_ns: (!ended.failed).then(|| now - ended.issued),
+                delay: ended.delay,
+            });
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod buffer;
 mod causes;
+mod columns;
 mod human;
 mod labels;
 mod read;
@@ -21,10 +22,12 @@ mod volume;
 mod zoned;
 mod zoned_volume;
 
+use onefold_units::convert::float;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use buffer::{Area, Buffer};
 pub use causes::ByCause;
+pub use columns::{Column, ColumnKind, column, columns, measured};
 pub use human::{bytes, count, duration, pages_in_out, percent, significant};
 pub(crate) use human::{share, si, trimmed};
 pub use labels::labels;
@@ -51,7 +54,7 @@ pub const CCDF_POINTS_MAX: usize = 200;
 pub const VALID_BINS: usize = 20;
 
 /// Everything one run reports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// [`SCHEMA`].
     pub schema: String,
@@ -269,7 +272,7 @@ pub struct Ftl {
 }
 
 /// The modelled device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
     /// Preset the configuration extends; `null` if none.
@@ -280,6 +283,18 @@ pub struct Device {
     pub logical_bytes: u64,
     /// Bytes of flash.
     pub raw_bytes: u64,
+    /// Spare area as vendors say it: `raw_bytes` / `logical_bytes` - 1. A volume's own spare is part of it.
+    #[serde(serialize_with = "finite")]
+    pub op: f64,
+}
+
+impl Device {
+    /// The same device with its sizes.
+    #[must_use]
+    pub fn sized(self, logical_bytes: u64, raw_bytes: u64) -> Self {
+        let op = share(float(raw_bytes), float(logical_bytes)) - 1.0;
+        Self { logical_bytes, raw_bytes, op, ..self }
+    }
 }
 
 /// State of the superblocks at the end of the run.

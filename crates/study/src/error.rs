@@ -73,7 +73,7 @@ pub enum StudyError {
         /// Where it stands.
         origin: Origin,
         /// The key.
-        key: &'static str,
+        key: String,
         /// What was found.
         found: String,
         /// What is wrong with it, with the limit.
@@ -95,6 +95,14 @@ pub enum StudyError {
         /// What was asked for.
         found: String,
         /// The names there are.
+        known: String,
+    },
+    /// No such axis.
+    #[error("--by is `{found}`, expected an axis on which points differ: {known}")]
+    Axis {
+        /// What was asked for.
+        found: String,
+        /// The axes there are.
         known: String,
     },
     /// No such policy.
@@ -160,6 +168,7 @@ impl StudyError {
         match self {
             Self::Read { .. }
             | Self::Only { .. }
+            | Self::Axis { .. }
             | Self::Policy { .. }
             | Self::Scale { .. }
             | Self::ScaleOfDevices => Fault::Usage,
@@ -186,6 +195,7 @@ impl StudyError {
             Self::Value { .. } => "study::value",
             Self::Source { .. } => "study::source",
             Self::Only { .. } => "study::only",
+            Self::Axis { .. } => "study::axis",
             Self::Policy { .. } => "study::policy",
             Self::Scale { .. } | Self::ScaleOfDevices => "study::scale",
             Self::Preset(_) => "study::preset",

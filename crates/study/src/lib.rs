@@ -27,12 +27,14 @@ mod stream;
 mod summary;
 
 pub use error::{Fault, StudyError};
+pub use export::columns_markdown;
 pub use file::{
-    Bound, Check, Claim, Comparison, DeviceChoice, DeviceLoad, Devices, Figure, FigureKind,
-    Headline, Input, Metric, PolicyChoice, Source, Study, Subject, Term, Verdict, WarmUp, Workload,
+    Base, Bound, Check, Claim, Comparison, Coordinate, DeviceChoice, DeviceLoad, Devices, Figure,
+    FigureKind, GridText, Headline, Input, Metric, OWN_AXES, PolicyChoice, Source, Study, Subject,
+    Term, Verdict, WRITTEN, WarmUp, Workload,
 };
 pub use latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};
-pub use row::{AreaRow, DeviceRow, Latency, LatencyRow, Program, Row, TenantRow};
+pub use row::{AreaRow, Latency, LatencyRow, Program, Row, TenantRow};
 pub use run::{Control, Options, Progress, run};
 pub use status::{Status, WorkloadStatus, rows, status};
 pub use store::Results;

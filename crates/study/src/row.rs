@@ -1,11 +1,11 @@
 //! The result of one point of the grid.
 
 use onefold_buffer::{Accesses, AreaStats, Stats, TenantStats};
-use onefold_sim::result::{Flash, Host, Remap, RunResult, Volume, ZonedVolume};
+use onefold_sim::result::RunResult;
 use onefold_units::convert::float;
 use serde::{Deserialize, Serialize};
 
-use crate::file::{Subject, Workload};
+use crate::file::{Coordinate, Study, Subject, Workload};
 
 /// Version and commit of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct Program {
 pub struct Row {
     /// Digest of everything that determines the point.
     pub key: String,
+    /// Where it lies: a value on each axis of the study that it has one on.
+    pub axes: Vec<Coordinate>,
     /// Name of the workload.
     pub workload: String,
     /// Policy with its parameters, or bound.
@@ -51,65 +53,12 @@ pub struct Row {
     pub tenants: Vec<TenantRow>,
     /// Per list of the policy.
     pub areas: Vec<AreaRow>,
-    /// What the simulator reported, in a study of devices.
+    /// What the simulator reported, if the point is a run of it, without what tables have no use for: the configuration,
+    /// distributions and series.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub device: Option<Box<DeviceRow>>,
+    pub result: Option<Box<RunResult>>,
     /// CPU seconds of the policy or of the run with its preconditioning: the only number that depends on the machine.
     pub cpu_s: f64,
-}
-
-/// What a run of the simulator came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DeviceRow {
-    /// Digest of the configuration.
-    pub config_sha256: String,
-    /// Virtual time of the measured part.
-    pub virtual_ns: u64,
-    /// Bytes the host read, wrote and remapped per second of virtual time.
-    pub bandwidth: f64,
-    /// Pages programmed for any cause / pages the host wrote, deduplicated ones included.
-    pub waf: f64,
-    /// Mean latency of a write in nanoseconds.
-    pub write_latency_ns: f64,
-    /// Mean latency of a read in nanoseconds.
-    pub read_latency_ns: f64,
-    /// What the host asked for.
-    pub host: Host,
-    /// What flash did.
-    pub flash: Flash,
-    /// What remapping and deduplication did.
-    pub remap: Option<Remap>,
-    /// What the volume above it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume: Option<Volume>,
-    /// What the zoned volume above it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub zoned_volume: Option<ZonedVolume>,
-    /// Host pages and pages moved internally in the measured part.
-    pub page_ops: u64,
-    /// CPU seconds of the measured part.
-    pub cpu_s: f64,
-}
-
-impl DeviceRow {
-    pub(crate) fn new(run: RunResult) -> Self {
-        Self {
-            config_sha256: run.config_sha256,
-            virtual_ns: run.virtual_ns,
-            bandwidth: run.bandwidth,
-            waf: run.waf,
-            write_latency_ns: run.latency_ns.write.mean,
-            read_latency_ns: run.latency_ns.read.mean,
-            host: run.host,
-            flash: run.flash,
-            remap: run.remap,
-            volume: run.volume,
-            zoned_volume: run.zoned_volume,
-            page_ops: run.page_ops,
-            cpu_s: run.cpu_s,
-        }
-    }
 }
 
 /// What one tenant met.
@@ -290,10 +239,11 @@ impl Row {
     }
 
     /// Takes the names from the study, which may have changed since.
-    pub(crate) fn named(mut self, workload: &Workload, subject: &Subject, label: String) -> Self {
+    pub(crate) fn named(mut self, study: &Study, workload: &Workload, subject: &Subject) -> Self {
+        self.axes = study.coordinates(workload, (subject, self.size_bytes), self.seed);
         self.workload.clone_from(&workload.name);
         self.policy = subject.to_string();
-        self.label = label;
+        self.label = study.label(subject);
         self.bound = subject.is_bound();
         self.tenants.resize(workload.sources.len(), TenantRow::default());
         for (tenant, source) in self.tenants.iter_mut().zip(&workload.sources) {

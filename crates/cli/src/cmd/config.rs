@@ -1,13 +1,13 @@
 //! `onefold config`, and the options by which every command names a configuration.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use onefold_config::reference::{self, KeyReference};
 use onefold_config::{ConfigError, PRESETS, Sources};
-use onefold_device::Image;
+use onefold_sim::with_room;
 use serde_json::json;
 
 use crate::error::{CliError, Exit};
@@ -49,39 +49,15 @@ impl ConfigArgs {
         let config = self.load()?;
         let Some(bytes) = size else { return Ok(config) };
         let config = config.with_logical_size(bytes)?;
-        if is_buildable(&config, global)? {
-            return Ok(config);
+        let (config, more) = with_room(config, global.seed)?;
+        if more > 0 {
+            global.say(format_args!(
+                "geometry.blocks is {}, {more} more than the share of spare blocks: collection needs the room",
+                config.geometry()?.spec().blocks
+            ));
         }
-        let blocks = config.geometry()?.spec().blocks;
-        for more in 1..=MORE_BLOCKS_MAX {
-            let mut sets = self.sets.clone();
-            sets.push(format!("geometry.blocks={}", blocks + more));
-            sets.push(format!("capacity.logical={bytes}B"));
-            let larger = Self { config: self.config.clone(), preset: self.preset.clone(), sets };
-            let larger = larger.load()?;
-            if is_buildable(&larger, global)? {
-                global.say(format_args!(
-                    "geometry.blocks is {}, {more} more than the share of spare blocks: collection needs the room",
-                    blocks + more
-                ));
-                return Ok(larger);
-            }
-        }
-        // Too few blocks is not what is wrong; building the device tells.
         Ok(config)
     }
-}
-
-/// Blocks per plane added at most for what collection keeps free.
-const MORE_BLOCKS_MAX: u32 = 256;
-
-/// Whether there can be such a device.
-fn is_buildable(config: &onefold_config::Config, global: &Global) -> Result<bool, CliError> {
-    let nowhere = Path::new("");
-    Ok(match config.zns(global.seed)? {
-        Some(zns) => Image::can_create(nowhere, &zns).is_ok(),
-        None => Image::can_create(nowhere, &config.ssd(global.seed)?).is_ok(),
-    })
 }
 
 impl From<ConfigError> for CliError {

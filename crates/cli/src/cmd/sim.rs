@@ -1,5 +1,7 @@
 //! `onefold sim`.
 
+mod latency_log;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,13 +11,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use onefold_config::{Load, REPLAYED};
 use onefold_device::{Access, Image, at_rest};
 use onefold_sim::result::{Program, RunResult, table};
-use onefold_sim::{Control, Setup, SimError, Used, simulate, simulate_on};
+use onefold_sim::{Control, Logged, OnRequest, Setup, SimError, Used, simulate, simulate_on};
 
 use crate::cmd::config::ConfigArgs;
 use crate::cmd::ssd;
 use crate::cmd::trace::{ReadArgs, trace_error};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
+use latency_log::LatencyLog;
 
 /// Subcommands of `onefold sim`.
 #[derive(Debug, Subcommand)]
@@ -48,6 +51,9 @@ pub(crate) struct RunArgs {
     /// Replay a short trace so often, or until-steady: until its write amplification stays, and the last pass counts
     #[arg(long, value_name = "N|until-steady", value_parser = parse_repeat)]
     repeat: Option<String>,
+    /// Write a row for each measured request to this new file, as CSV: when it was issued, how long it took, what it waited for
+    #[arg(long, value_name = "FILE")]
+    latency_log: Option<PathBuf>,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -116,7 +122,11 @@ impl RunArgs {
         let trace_options = self.read.options(global, true)?;
         let setup = Setup { config, trace_options, seed: global.seed, program: program() };
         let used = image.map(|(image, _)| used(&image, &setup)).transpose()?;
-        let result = watch(&setup, used, global)?;
+        let log = self.latency_log.as_deref().map(LatencyLog::create).transpose()?;
+        let result = watch(&setup, used, log.as_ref(), global)?;
+        if let Some(log) = log {
+            log.finish()?;
+        }
         if result.partial {
             global.say("interrupted: the result covers the part that was run and says so");
         }
@@ -160,7 +170,12 @@ pub(crate) fn program() -> Program {
 }
 
 /// Runs with a progress line on a terminal, until the end or Ctrl-C.
-fn watch(setup: &Setup, used: Option<Used>, global: &Global) -> Result<RunResult, CliError> {
+fn watch(
+    setup: &Setup,
+    used: Option<Used>,
+    log: Option<&LatencyLog>,
+    global: &Global,
+) -> Result<RunResult, CliError> {
     let bar =
         if global.shows_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {per_sec}") {
@@ -172,7 +187,9 @@ fn watch(setup: &Setup, used: Option<Used>, global: &Global) -> Result<RunResult
     global.interrupt.leaves("nothing was measured yet, so there is no result");
     let result = global.interrupt.softly(|interrupt| {
         let (progress, say) = (Some(&progress as _), Some(&say as _));
-        let control = Control { interrupt: Some(interrupt), progress, say };
+        let tell = |request: &Logged<'_>| log.into_iter().for_each(|log| log.row(request));
+        let on_request = log.map(|_| &tell as OnRequest<'_>);
+        let control = Control { interrupt: Some(interrupt), progress, say, on_request };
         match used {
             Some(used) => simulate_on(setup, used, &control),
             None => simulate(setup, &control),

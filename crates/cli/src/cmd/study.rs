@@ -1,17 +1,23 @@
 //! `onefold study`.
 
+mod grid;
+
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use onefold_study::{
     Control, Fault, Options, Program, Progress, Row, Status, Study as File, StudyError, Summary,
-    report, report::Report, run, status,
+    report,
+    report::{Question, Report},
+    run, status,
 };
-use onefold_units::convert::{float, floor_u64};
+use onefold_units::convert::{float, floor_u64, u64_from};
 
 use crate::cmd::ssd::render;
 use crate::cmd::trace::trace_error;
@@ -24,10 +30,13 @@ pub(crate) enum Study {
     /// Run what is missing of a grid of buffer policies, sizes and workloads; -o names the folder of
     /// the results
     Run(RunArgs),
+    /// Run the simulator at every point of a grid of presets, keys, loads and seeds, and show all points; -o names the folder of
+    /// the results [default: grid-results]
+    Grid(grid::GridArgs),
     /// Say what of a study is done, what is left, and how long that will take
     Status(Common),
     /// Draw the figures of a study as one HTML page, or print them (--format table or json)
-    Report(Common),
+    Report(ReportArgs),
     /// Compare the results with what the study says they must show; exit code 1 if a check comes out
     /// otherwise or lacks numbers
     Check(Common),
@@ -53,11 +62,73 @@ pub(crate) struct Common {
     scale: f64,
 }
 
+/// What is asked of all points.
+#[derive(Debug, Args)]
+pub(crate) struct QuestionArgs {
+    /// Show this number of every point, such as waf or latency_ns.write.p99 (may be given often) [default: `metrics` of the study]
+    #[arg(long = "metric", value_name = "NAME")]
+    metrics: Vec<String>,
+    /// List the points of each load by this number, the best first
+    #[arg(long, value_name = "NAME", conflicts_with = "best")]
+    sort: Option<String>,
+    /// Only the best point of each load by this number, and those that cannot be told from it
+    #[arg(long, value_name = "NAME")]
+    best: Option<String>,
+    /// Means along this axis (may be given often)
+    #[arg(long, value_name = "AXIS")]
+    by: Vec<String>,
+}
+
+impl QuestionArgs {
+    const fn is_asked(&self) -> bool {
+        let nothing = self.metrics.is_empty() && self.by.is_empty();
+        !nothing || self.sort.is_some() || self.best.is_some()
+    }
+
+    fn question(&self, study: &File) -> Result<Question, CliError> {
+        let metric = |option: &str, name: &String| {
+            study.metric(name).map_err(|problem| {
+                let text = format!("--{option} is `{name}`, {problem}");
+                CliError::new(Exit::Usage, "study::metric", text)
+            })
+        };
+        Ok(Question {
+            metrics: self
+                .metrics
+                .iter()
+                .map(|one| metric("metric", one))
+                .collect::<Result<_, _>>()?,
+            sort: self.sort.as_ref().map(|one| metric("sort", one)).transpose()?,
+            best: self.best.as_ref().map(|one| metric("best", one)).transpose()?,
+            by: self.by.clone(),
+        })
+    }
+
+    /// What the rows say: the answer to what was asked, or the figures of the study.
+    fn report(&self, study: &File, rows: &[Row]) -> Result<Report, CliError> {
+        if !self.is_asked() {
+            return Ok(Report::new(study, rows));
+        }
+        Ok(Report::answer(study, rows, &self.question(study)?)?)
+    }
+}
+
+/// Arguments of `onefold study report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    question: QuestionArgs,
+}
+
 /// Arguments of `onefold study run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    question: QuestionArgs,
     /// Threads that run policies [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -74,7 +145,7 @@ fn parse_part(text: &str) -> Result<f64, String> {
 impl Study {
     /// Whether `-o` names the file of the result; else it is a folder.
     pub(crate) const fn prints(&self) -> bool {
-        !matches!(self, Self::Run(_))
+        !matches!(self, Self::Run(_) | Self::Grid(_))
     }
 
     /// Runs the command.
@@ -82,8 +153,9 @@ impl Study {
         global.expect_no_trace_format()?;
         match self {
             Self::Run(args) => args.run(global),
+            Self::Grid(args) => args.run(global),
             Self::Status(common) => common.status(global),
-            Self::Report(common) => common.report(global),
+            Self::Report(args) => args.run(global),
             Self::Check(common) => common.check(global),
         }
     }
@@ -96,9 +168,7 @@ impl Common {
         if global.seed != 0 {
             study.seed = global.seed;
         }
-        let stem = self.study.file_stem().unwrap_or_default().to_string_lossy();
-        let folder =
-            self.results.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}-results")));
+        let folder = self.results.clone().unwrap_or_else(|| grid::results_of(&self.study));
         let options = Options {
             threads: 1,
             only: self.only.clone(),
@@ -163,13 +233,17 @@ impl Common {
         );
         Err(CliError::new(Exit::Failed, "study::check", text))
     }
+}
 
-    fn report(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let (study, rows) = self.results(global)?;
-        let report = Report::new(&study, &rows);
+impl ReportArgs {
+    fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let (study, rows) = self.common.results(global)?;
+        let report = self.question.report(&study, &rows)?;
         let text = match global.formats.last().map(String::as_str) {
             Some("table") => report::text(&report),
             Some("json") => json(&report),
+            // What is asked on the command line is read there.
+            None if self.question.is_asked() && global.output.is_none() => report::text(&report),
             _ => report::html(&study, &rows, &report),
         };
         global.emit(&text)?;
@@ -183,6 +257,7 @@ impl Common {
 impl RunArgs {
     fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         let (study, mut options) = self.common.load(global)?;
+        self.question.question(&study)?;
         if let Some(folder) = &global.output {
             if self.common.results.is_some() {
                 let text = "both -o and --results name the folder of the results, expected one";
@@ -190,19 +265,33 @@ impl RunArgs {
             }
             options.folder.clone_from(folder);
         }
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        options.threads = self.threads.map_or(cores, usize::from);
         options.memory_bytes = self.memory;
-        let summary = watch(&study, &options, global)?;
-        tell(&summary, &options, global);
-        let text = match global.format() {
-            Format::Json => json(&summary.to_json(&study, &options.program)),
-            Format::Table => report::text(&Report::new(&study, &summary.rows)),
-        };
-        // -o is the folder here: the result itself goes to standard output.
-        Global::print(&text)?;
-        Ok(if summary.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
+        carry_out(&study, &with_threads(options, self.threads), &self.question, global)
     }
+}
+
+/// Runs what is missing and prints what all points say.
+fn carry_out(
+    study: &File,
+    options: &Options,
+    question: &QuestionArgs,
+    global: &Global,
+) -> Result<ExitCode, CliError> {
+    let summary = watch(study, options, global)?;
+    tell(&summary, options, global);
+    let text = match global.format() {
+        Format::Json => json(&summary.to_json(study, &options.program)),
+        Format::Table => report::text(&question.report(study, &summary.rows)?),
+    };
+    // -o is the folder here: the result itself goes to standard output.
+    Global::print(&text)?;
+    Ok(if summary.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
+}
+
+/// One thread per core unless somebody says otherwise.
+fn with_threads(options: Options, threads: Option<u16>) -> Options {
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    Options { threads: threads.map_or_else(cores, usize::from), ..options }
 }
 
 fn tell(summary: &Summary, options: &Options, global: &Global) {
@@ -225,30 +314,73 @@ fn program() -> Program {
     Program { version: program.version, commit: program.commit }
 }
 
-/// Runs with a progress bar on a terminal, until the end or Ctrl-C.
+/// Time between two lines of progress where nobody watches a terminal.
+const LINE_EVERY: Duration = Duration::from_secs(60);
+
+/// Runs with a progress bar on a terminal, or a line a minute elsewhere, until the end or Ctrl-C.
 fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, CliError> {
     let bar = if global.shows_progress() { ProgressBar::new(1000) } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(200));
-    let watched = std::cell::RefCell::new((0, Instant::now()));
+    let begun = Instant::now();
+    let watched = std::cell::RefCell::new((0, begun));
+    let (last, done) = (Mutex::new(String::new()), mpsc::channel::<()>());
     let show = |progress: &Progress<'_>| {
         let mut watched = watched.borrow_mut();
         if watched.0 != progress.number {
             *watched = (progress.number, Instant::now());
         }
-        let share = progress.bytes_total.map(|total| float(progress.bytes) / float(total.max(1)));
+        let (share, text) = if study.devices.is_some() {
+            let share = float(u64_from(progress.number)) / float(u64_from(progress.of.max(1)));
+            (Some(share), points_message(progress, share, begun.elapsed()))
+        } else {
+            let share =
+                progress.bytes_total.map(|total| float(progress.bytes) / float(total.max(1)));
+            (share, message(progress, share, watched.1.elapsed()))
+        };
         bar.set_position(floor_u64(share.unwrap_or(0.0).min(1.0) * 1000.0));
-        bar.set_message(message(progress, share, watched.1.elapsed()));
+        if let Ok(mut last) = last.lock() {
+            last.clone_from(&text);
+        }
+        bar.set_message(text);
     };
     global.interrupt.leaves("finished points are kept; the same command goes on from here");
-    let summary = global.interrupt.softly(|interrupt| {
-        let control = Control { interrupt: Some(interrupt), progress: Some(&show) };
-        run(study, options, &control).map_err(CliError::from)
+    let summary = thread::scope(|scope| {
+        let (ended, ends) = done;
+        if !global.shows_progress() {
+            let last = &last;
+            scope.spawn(move || lines(last, &ends, global));
+        }
+        let summary = global.interrupt.softly(|interrupt| {
+            let control = Control { interrupt: Some(interrupt), progress: Some(&show) };
+            run(study, options, &control).map_err(CliError::from)
+        });
+        drop(ended);
+        summary
     });
     bar.finish_and_clear();
     summary
+}
+
+/// Says where the run stands every minute, until it ends.
+fn lines(last: &Mutex<String>, ends: &mpsc::Receiver<()>, global: &Global) {
+    while ends.recv_timeout(LINE_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+        match last.lock() {
+            Ok(text) if !text.is_empty() => global.say(&*text),
+            _ => global.say("nothing is finished yet"),
+        }
+    }
+}
+
+/// `12 of 54 points: 1,234,567 requests, 3 minutes left`.
+fn points_message(progress: &Progress<'_>, share: f64, elapsed: Duration) -> String {
+    let Progress { number, of, requests, .. } = *progress;
+    let requests = onefold_sim::result::count(requests);
+    let left = elapsed.as_secs_f64() * (1.0 - share) / share.max(1e-9);
+    let left = HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 1e9)));
+    format!("{number} of {of} points: {requests} requests, {left} left")
 }
 
 /// `W3 (3 of 14): 12.3 GiB, 1,234,567 requests, 2.1 M requests/s, 12 seconds left`.

@@ -189,3 +189,63 @@ fn check_compares_with_what_the_study_says() {
     assert_eq!(wrong.status.code(), Some(3), "{}", message(&wrong));
     assert!(message(&wrong).contains("`lruu` has no target_hit_ratio"));
 }
+
+/// A grid without a file: it is run once, reported from its folder, and leaves what is not its own alone.
+#[test]
+fn a_grid_needs_no_file() {
+    let folder = folder("study-grid");
+    let grid = "grid --preset s1,tlc --set geometry.blocks=64 --set geometry.pages=64 \
+        --set capacity.op=28%,50% --workload randwrite,bs=4KiB,requests=500 --seeds 1,2 -o drives";
+    let first = onefold(&folder, grid);
+    let table = stdout(&first);
+    assert!(message(&first).starts_with("8 points computed (0 failed), 0 were there: drives"));
+    assert!(table.contains("tlc     50%") && table.contains("by capacity.op"), "{table}");
+    let again = onefold(&folder, &format!("{grid} --threads 1"));
+    assert!(message(&again).starts_with("0 points computed (0 failed), 8 were there"));
+    assert_eq!(stdout(&again), table);
+    let best = stdout(&onefold(&folder, "report drives/grid.toml --best waf"));
+    assert!(best.starts_with("The lowest waf of each load"), "{best}");
+    let page = stdout(&onefold(&folder, "report drives/grid.toml -o page.html"));
+    assert!(
+        page.is_empty()
+            && fs::read_to_string(folder.join("page.html")).unwrap().contains("By preset")
+    );
+
+    for (arguments, expected) in [
+        ("report drives/grid.toml --best waff", "--best is `waff`, expected one of"),
+        ("report drives/grid.toml --by ftl.victim", "--by is `ftl.victim`, expected an axis"),
+        ("grid --preset s1", "--trace"),
+        ("grid --set ftl.victm=fifo --workload randwrite -o x", "did you mean `ftl.victim`?"),
+        ("grid --set ftl.victim --workload randwrite -o x", "expected KEY=VALUE"),
+        ("grid --preset s1 --trace no.csv -o x", "no.csv"),
+    ] {
+        let refused = onefold(&folder, arguments);
+        assert!(!refused.status.success(), "{arguments}");
+        assert!(message(&refused).contains(expected), "{arguments}: {}", message(&refused));
+    }
+    fs::write(folder.join("drives/grid.toml"), "mine").unwrap();
+    let refused = onefold(&folder, grid);
+    assert!(message(&refused).contains("is a file of somebody else"), "{}", message(&refused));
+    assert_eq!(fs::read_to_string(folder.join("drives/grid.toml")).unwrap(), "mine");
+}
+
+/// A row per request of `sim run`, in a file that is not there before.
+#[test]
+fn a_simulation_logs_each_request() {
+    let folder = folder("study-log");
+    let run = |log: &str| {
+        let load = "randwrite,bs=4KiB,requests=500";
+        let arguments = ["sim", "run", "--workload", load, "--latency-log", log];
+        let binary = env!("CARGO_BIN_EXE_onefold");
+        Command::new(binary).args(arguments).current_dir(&folder).output().unwrap()
+    };
+    assert!(run("log.csv").status.success());
+    let log = fs::read_to_string(folder.join("log.csv")).unwrap();
+    assert_eq!(log.lines().count(), 501);
+    assert!(log.starts_with(
+        "pass,number,tenant,op,fua,offset,bytes,issued_ns,latency_ns,waited_for\n1,0,host,write,0,"
+    ));
+    let refused = run("log.csv");
+    assert!(message(&refused).contains("log.csv exists, expected a new file"));
+    assert!(message(&run("no/log.csv")).contains("cannot write the latency log no/log.csv"));
+}

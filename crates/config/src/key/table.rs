@@ -3,9 +3,20 @@
 use onefold_ftl::RemapScheme;
 use onefold_ssd::Writeback;
 
-use super::{Key, PAGE_SIZE, RATE, START, TIME, TIMES, count, key, real, size, words};
+use super::{Key, PAGE_SIZE, RATE, START, Spelling, TIME, TIMES, count, key, real, size, words};
 use crate::policies::PolicyKind;
 use crate::value::Kind;
+
+/// Other ways to say some of [`KEYS`].
+pub(crate) const SPELLINGS: &[Spelling] = &[Spelling {
+    key: key(
+        "capacity.op",
+        Kind::Spare,
+        "",
+        "Spare area as vendors say it: raw capacity / logical capacity - 1, such as 7 %. Another way to say capacity.logical, which is what configurations print.",
+    ),
+    of: "capacity.logical",
+}];
 
 /// Every key outside `[[tenant]]`, in the order of the canonical form.
 pub(crate) const KEYS: &[Key] = &[

@@ -301,3 +301,25 @@ fn the_schema_knows_every_key_and_its_default() {
     );
     assert_eq!(schema["additionalProperties"], false);
 }
+
+/// Spare area as vendors say it is another way to say the logical capacity: the same device, the same canonical form.
+#[test]
+fn spare_area_is_a_spelling_of_the_capacity() {
+    let load = |preset, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Config::load(&Sources { preset: Some(preset), sets: &sets, ..Sources::default() })
+    };
+    let spare = load("s1", &["capacity.op=25 %"]).unwrap();
+    assert_eq!(spare, load("s1", &["capacity.logical=0.8"]).unwrap());
+    assert!(spare.to_toml().contains("logical = 0.8"));
+    // A preset says its capacity as a size; what is said above it counts.
+    let raw = load("femu32", &[]).unwrap().ssd(0).unwrap().geometry.raw_bytes();
+    let logical = load("femu32", &["capacity.op=0.28"]).unwrap().logical_bytes().unwrap();
+    assert!((raw as f64 / logical as f64 - 1.28).abs() < 1e-6);
+    for (set, expected) in [("0", "0.001"), ("-0.1", "0.001"), ("101", "100"), ("much", "7%")] {
+        let error = load("s1", &[&format!("capacity.op={set}")]).unwrap_err().to_string();
+        assert!(error.contains("capacity.op") && error.contains(expected), "{error}");
+    }
+    let both = load("s1", &["capacity.op=0.1", "capacity.logical=0.8"]).unwrap_err();
+    assert!(both.to_string().contains("both capacity.logical and capacity.op"), "{both}");
+}

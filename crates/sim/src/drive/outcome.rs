@@ -11,7 +11,7 @@ use crate::outcome::{check_sent, common, preconditioned, tenant_results, volume_
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
 use crate::result::{
-    Buffer, ByCause, Device, Flash, Ftl, MapCache, Remap, RunResult, Superblocks, VALID_BINS, Wear,
+    Buffer, ByCause, Flash, Ftl, MapCache, Remap, RunResult, Superblocks, VALID_BINS, Wear,
 };
 use crate::series::ratio;
 use crate::setup::Setup;
@@ -65,11 +65,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         ftl: ftl_result(&run, &space),
         waf: ratio(u128::from(programs), u128::from(host.write_pages)),
         page_ops: device.pages() + ftl.internal_pages(),
-        device: Device {
-            logical_bytes: host_bytes(&run),
-            raw_bytes: run.ssd.config().geometry.raw_bytes(),
-            ..common.device
-        },
+        device: common.device.sized(host_bytes(&run), run.ssd.config().geometry.raw_bytes()),
         superblocks: Superblocks {
             valid_histogram: run.ssd.ftl().valid_histogram(VALID_BINS),
             slots: u64::from(space.data_slots),

@@ -71,6 +71,9 @@ impl Rows<'_> {
         self.row_if_any("setup", "capacity", |run| {
             (run.device.logical_bytes > 0).then(|| bytes(run.device.logical_bytes))
         });
+        self.row_if_any("setup", "spare area", |run| {
+            (run.device.logical_bytes > 0).then(|| percent(run.device.op))
+        });
         self.row("setup", "trace or workload", RunResult::source_name);
         self.row_if_any("setup", "partial", |run| run.partial.then(|| "interrupted".to_owned()));
         self.row_if_any("setup", "warnings", |run| {

@@ -51,6 +51,7 @@ pub(crate) fn sample() -> RunResult {
         name: "s1".to_owned(),
         logical_bytes: 3_758_096_384,
         raw_bytes: 4_294_967_296,
+        op: 1.0 / 7.0,
     };
     run.host = Host {
         read_requests: 1_000_000,

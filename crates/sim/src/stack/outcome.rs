@@ -109,11 +109,10 @@ fn of_places(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
         flash,
         waf: ratio(programs.into(), host.write_pages.into()),
         page_ops: host.pages() + programs.saturating_sub(host.write_pages),
-        device: result::Device {
-            logical_bytes: run.stack.caps().blocks * 4096,
-            raw_bytes: run.stack.devices.iter().map(Device::raw_bytes).sum(),
-            ..common.device
-        },
+        device: common.device.sized(
+            run.stack.caps().blocks * 4096,
+            run.stack.devices.iter().map(Device::raw_bytes).sum(),
+        ),
         precondition: preconditioned(setup, &run.preconditioned),
         volume,
         zoned_volume: zoned,

@@ -13,8 +13,7 @@ use super::{Device, ZonedLayer};
 use crate::SimError;
 use crate::outcome::{common, preconditioned};
 use crate::result::{
-    self, ByCause, Flash, Ftl, JournalZone, Reclaims, RunResult, Waits, Wear, ZonedDevice,
-    ZonedVolume,
+    ByCause, Flash, Ftl, JournalZone, Reclaims, RunResult, Waits, Wear, ZonedDevice, ZonedVolume,
 };
 use crate::series::{add, ratio};
 use crate::setup::Setup;
@@ -54,11 +53,9 @@ pub(super) fn result(
         ftl: ftl(zns),
         waf: ratio(programs.into(), host.write_pages.into()),
         page_ops: host.pages() + programs.saturating_sub(host.write_pages),
-        device: result::Device {
-            logical_bytes: config.logical_bytes,
-            raw_bytes: run.stack.devices.iter().map(Device::raw_bytes).sum(),
-            ..common.device
-        },
+        device: common
+            .device
+            .sized(config.logical_bytes, run.stack.devices.iter().map(Device::raw_bytes).sum()),
         precondition: preconditioned(setup, &run.preconditioned),
         zoned_volume: volume(config, &run, top),
         ..common

@@ -12,7 +12,7 @@ use crate::gathered::Gathered;
 use crate::outcome::{check_sent, common, preconditioned, volume_result};
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
-use crate::result::{ByCause, Conventional, Device, Flash, Ftl, RunResult, Wear, Zoned};
+use crate::result::{ByCause, Conventional, Flash, Ftl, RunResult, Wear, Zoned};
 use crate::series::{add, ratio};
 use crate::setup::Setup;
 use crate::volume_run::VolumeRun;
@@ -57,11 +57,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         ftl: ftl(&run),
         waf: ratio(programs.into(), run.host.write_pages.into()),
         page_ops: device.pages() + programs.saturating_sub(device.write_pages),
-        device: Device {
-            logical_bytes: run.bytes,
-            raw_bytes: zns.config().geometry.raw_bytes() + beside,
-            ..common.device
-        },
+        device: common.device.sized(run.bytes, zns.config().geometry.raw_bytes() + beside),
         precondition: preconditioned(setup, &run.preconditioned),
         volume: run.volume.as_ref().map(|(run, device)| volume_result(run, device, programs)),
         zoned: Some(zoned(&run, &stats)),

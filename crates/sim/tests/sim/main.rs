@@ -8,6 +8,7 @@ mod dmz;
 mod doubts;
 mod known_bugs;
 mod latency;
+mod log;
 mod lookalikes;
 mod papers;
 mod repeat;

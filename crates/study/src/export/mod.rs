@@ -1,6 +1,8 @@
-//! The results as one JSON object and as Parquet, for other programs.
+//! The results as one JSON object and as one table in Parquet and CSV, for other programs.
 
-mod columns;
+mod csv;
+mod parquet;
+mod table;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,11 +10,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use table::Table;
+pub use table::columns_markdown;
+
 use crate::file::Study;
 use crate::summary::Summary;
 use crate::{Program, Row, SCHEMA, StudyError};
 
-/// Writes `results.json` and `results.parquet` into the folder, each in one step.
+/// Writes `results.json`, `results.csv` and `results.parquet` into the folder, each in one step.
 pub(crate) fn write(
     study: &Study,
     folder: &Path,
@@ -23,8 +28,10 @@ pub(crate) fn write(
         serde_json::to_writer_pretty(&mut *file, &object(study, program, summary))?;
         file.write_all(b"\n")
     })?;
+    let table = Table::new(&summary.rows);
+    in_one_step(&folder.join("results.csv"), |file| csv::write(file, &table))?;
     in_one_step(&folder.join("results.parquet"), |file| {
-        columns::write(file, &summary.rows).map_err(io::Error::other)
+        parquet::write(file, &table).map_err(io::Error::other)
     })
 }
 

@@ -1,14 +1,16 @@
-//! A study whose points are runs of the simulator: devices, sizes of one key of theirs, workloads.
+//! A study whose points are runs of the simulator: grids of any keys, or named devices, sizes of one key of theirs, and workloads.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use onefold_buffer::Charge;
-use onefold_config::{Config, Load, Policies, Sources, size_text};
+use onefold_config::{Config, ConfigError, Load, Policies, Sources, size_text};
 use onefold_trace::workload::Workload as Generated;
 
+use super::axis::Coordinate;
 use super::lists::sizes_of_study;
 use super::reader::{Field, Keys, Reader, Table};
-use super::{PolicyChoice, Study, Subject, Workload, show};
+use super::{PolicyChoice, Study, Subject, Workload, grid, show};
 use crate::latency::{LatencyChoice, LatencyModel};
 use crate::{SCHEMA, StudyError};
 
@@ -25,8 +27,10 @@ const STUDY: Keys = Keys {
         "sizes",
         "seed",
         "seeds",
+        "grid",
         "device",
         "workload",
+        "metrics",
         "figure",
         "headline",
         "check",
@@ -37,20 +41,23 @@ const WORKLOAD: Keys = Keys {
     section: "[[workload]]",
     known: &["name", "label", "sizes", "workload", "trace", "set"],
 };
+/// What a study with a grid says there instead.
+const NOT_BESIDE_A_GRID: [&str; 4] = ["size_key", "sizes", "device", "workload"];
 
 /// Most devices of a study.
 const DEVICES_MOST: usize = 256;
 /// Most runs of a point.
 const SEEDS_MOST: u64 = 100;
 
+/// The points of a grid: numbers of load and device, and the seeds they are run with; no seeds mean those of the study.
+pub(super) type Cells = BTreeMap<(usize, usize), Vec<u64>>;
+
 /// Devices to compare, as configurations of the simulator.
 #[derive(Clone, Debug)]
 pub struct Devices {
-    /// Preset that all of them are made of.
-    pub preset: String,
     /// `KEY=VALUE` for every point.
     pub sets: Vec<String>,
-    /// The key that the sizes of the study are values of.
+    /// The key that the sizes of the study are values of; empty in a grid.
     pub size_key: String,
     /// In the order of figures.
     pub choices: Vec<DeviceChoice>,
@@ -58,26 +65,55 @@ pub struct Devices {
     pub loads: Vec<DeviceLoad>,
     /// What names of policies mean.
     pub policies: Policies,
+    /// Names of the axes of a grid, in the order of the file; empty if devices and workloads have names of their own.
+    pub axes: Vec<String>,
+    /// The points of a grid.
+    pub(crate) cells: Cells,
+}
+
+/// What a device is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// A preset.
+    Preset(String),
+    /// A configuration file.
+    File(PathBuf),
 }
 
 /// One device of a study.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeviceChoice {
     /// Name in figures.
     pub label: String,
+    /// What it is made of.
+    pub base: Base,
     /// `KEY=VALUE` beyond those of the study and the workload.
     pub sets: Vec<String>,
+    /// Capacity in bytes, if another than that of its configuration.
+    pub size: Option<u64>,
     /// Whether the size makes a difference; if not, one run stands for all sizes.
     pub sized: bool,
+    /// Its values on the axes of a grid.
+    pub axes: Vec<Coordinate>,
 }
 
 /// What a workload of a study of devices runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeviceLoad {
     /// The requests.
     pub load: Load,
     /// `KEY=VALUE` beyond those of the study.
     pub sets: Vec<String>,
+    /// Its value on an axis of a grid.
+    pub axis: Option<Coordinate>,
+}
+
+impl DeviceChoice {
+    /// A device of a grid, as its base has it.
+    pub(super) fn new(base: Base) -> Self {
+        let (label, sets, axes) = (String::new(), Vec::new(), Vec::new());
+        Self { label, base, sets, size: None, sized: false, axes }
+    }
 }
 
 impl Devices {
@@ -89,20 +125,61 @@ impl Devices {
         &self,
         (load, device): (usize, usize),
         bytes: u64,
-    ) -> Result<Config, onefold_config::ConfigError> {
+    ) -> Result<Config, ConfigError> {
         let (load, device) = (&self.loads[load], &self.choices[device]);
         let mut sets = [self.sets.as_slice(), &load.sets, &device.sets].concat();
         if device.sized {
             sets.push(format!("{}={}", self.size_key, size_text(bytes)));
         }
+        let (file, preset) = match &device.base {
+            Base::Preset(name) => (None, Some(name.as_str())),
+            Base::File(path) => (Some(path.clone()), None),
+        };
         let policies = self.policies.clone();
-        let sources = Sources { file: None, preset: Some(&self.preset), sets: &sets, policies };
-        Ok(Config::load(&sources)?.with_load(&load.load))
+        let mut config = Config::load(&Sources { file, preset, sets: &sets, policies })?;
+        if let Some(bytes) = device.size {
+            config = config.with_logical_size(bytes)?;
+        }
+        Ok(config.with_load(&load.load))
+    }
+
+    /// Whether a device may get more blocks than its configuration has, because it is too small for collection: nobody asks for
+    /// its spare area.
+    pub(crate) fn may_grow(&self, (load, device): (usize, usize)) -> bool {
+        let (load, device) = (&self.loads[load], &self.choices[device]);
+        let mut sets = self.sets.iter().chain(&load.sets).chain(&device.sets);
+        device.size.is_some() && !sets.any(|set| set.starts_with("capacity."))
     }
 
     /// Text by which results know a device.
     pub(crate) fn text(&self, device: usize) -> String {
         self.choices[device].sets.join(" ")
+    }
+
+    /// Whether the points are those of a grid.
+    #[must_use]
+    pub const fn is_grid(&self) -> bool {
+        !self.axes.is_empty()
+    }
+
+    /// Whether a load runs on a device.
+    pub(crate) fn is_point(&self, load: usize, device: usize) -> bool {
+        !self.is_grid() || self.cells.contains_key(&(load, device))
+    }
+
+    /// The seeds that a grid gives a point; empty if it gives none.
+    pub(crate) fn seeds(&self, load: usize, device: usize) -> &[u64] {
+        self.cells.get(&(load, device)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where a point of a grid lies, in the order of its axes.
+    pub(crate) fn coordinates(&self, load: usize, device: usize, seed: u64) -> Vec<Coordinate> {
+        let values = || self.choices[device].axes.iter().chain(self.loads[load].axis.iter());
+        let on = |axis: &String| match axis.as_str() {
+            "seed" => Some(Coordinate::seed(seed)),
+            _ => values().find(|one| one.axis == *axis).cloned(),
+        };
+        self.axes.iter().filter_map(on).collect()
     }
 }
 
@@ -114,25 +191,51 @@ pub(super) fn parse(
 ) -> Result<Study, StudyError> {
     let table = reader.parse()?;
     let study = Table::new(reader, STUDY, table.get_ref(), 0)?;
+    if let Some(kind) = study.get("kind")
+        && kind.text()? != "devices"
+    {
+        return Err(kind.refuse("expected \"devices\", or leave it out"));
+    }
     let schema = study.need("schema", "schema = \"onefold.study/1\"")?;
     if schema.text()? != SCHEMA {
         return Err(schema.refuse(format_args!("expected \"{SCHEMA}\"")));
     }
-    let preset = study.need("preset", "a preset such as \"femu32\"")?.name()?;
+    let mut parsed = frame(&study, path)?;
+    let (devices, place) = if let Some(place) = study.get("grid") {
+        (grid(&study, &mut parsed)?, place)
+    } else {
+        named(&study, &mut parsed)?
+    };
+    for (choice, at) in devices.choices.iter().zip(0..) {
+        let label = choice.label.clone();
+        parsed.policies.push(PolicyChoice { subject: Subject::Device(at), label });
+    }
+    let devices = Devices { policies: policies.clone(), ..devices };
+    parsed.device_bytes = try_all(&parsed, &devices, &place)?;
+    parsed.devices = Some(devices);
+    parsed.headlines = show::headlines(&study, &parsed)?;
+    parsed.checks = show::checks(&study, &parsed)?;
+    parsed.figures = show::figures(&study, &parsed)?;
+    parsed.metrics = show::metrics(&study, &parsed)?;
+    Ok(parsed)
+}
+
+/// What every study of devices has, without its points.
+fn frame(study: &Table<'_>, path: &Path) -> Result<Study, StudyError> {
     let text = |field: &Field<'_>| field.text().map(str::to_owned);
-    let mut parsed = Study {
+    Ok(Study {
         path: path.to_path_buf(),
         name: study.need("name", "a short name")?.name()?,
         description: study.or("description", String::new(), text)?,
         device_bytes: 0,
         entry_bytes: 4096,
         flash_page_bytes: 4096,
-        sizes: sizes_of_study(&study.need("sizes", "a list of sizes of `size_key`")?)?,
+        sizes: Vec::new(),
         policies: Vec::new(),
         bounds: Vec::new(),
         charge: Charge::None,
         volatile: true,
-        preset: preset.clone(),
+        preset: String::new(),
         latencies: vec![LatencyChoice::new(LatencyModel::default())],
         look_up_ns: 0,
         seed: study.or("seed", 0, Field::count)?,
@@ -141,29 +244,41 @@ pub(super) fn parse(
         figures: Vec::new(),
         headlines: Vec::new(),
         checks: Vec::new(),
+        metrics: Vec::new(),
         devices: None,
-    };
+    })
+}
+
+fn grid(study: &Table<'_>, parsed: &mut Study) -> Result<Devices, StudyError> {
+    if let Some(field) = NOT_BESIDE_A_GRID.iter().find_map(|key| study.get(key)) {
+        return Err(field.refuse("expected nothing of that kind beside a grid: make it an axis"));
+    }
+    let preset = study.get("preset").map(|field| field.name()).transpose()?;
+    let path = parsed.path.clone();
+    let (devices, workloads) = grid::parse(study, &path, (preset, sets(study)?))?;
+    parsed.workloads = workloads;
+    // A grid has its sizes as axes.
+    parsed.sizes = vec![0];
+    Ok(devices)
+}
+
+/// Named devices, and the key that leads to errors of their configurations.
+fn named<'a>(study: &Table<'a>, parsed: &mut Study) -> Result<(Devices, Field<'a>), StudyError> {
+    parsed.preset = study.need("preset", "a preset such as \"femu32\"")?.name()?;
+    parsed.sizes = sizes_of_study(&study.need("sizes", "a list of sizes of `size_key`")?)?;
     let size_key =
         study.need("size_key", "the key that has the sizes, such as \"ftl.remap_log\"")?;
     let mut devices = Devices {
-        preset,
-        sets: sets(&study)?,
+        sets: sets(study)?,
         size_key: size_key.name()?,
-        choices: choices(&study)?,
+        choices: choices(study, &parsed.preset)?,
         loads: Vec::new(),
-        policies: policies.clone(),
+        axes: Vec::new(),
+        cells: Cells::new(),
+        policies: Policies::builtin(),
     };
-    for (choice, at) in devices.choices.iter().zip(0..) {
-        let label = choice.label.clone();
-        parsed.policies.push(PolicyChoice { subject: Subject::Device(at), label });
-    }
-    workloads(&study, &mut parsed, &mut devices)?;
-    parsed.device_bytes = try_all(&parsed, &devices, &size_key)?;
-    parsed.devices = Some(devices);
-    parsed.headlines = show::headlines(&study, &parsed)?;
-    parsed.checks = show::checks(&study, &parsed)?;
-    parsed.figures = show::figures(&study, &parsed)?;
-    Ok(parsed)
+    workloads(study, parsed, &mut devices)?;
+    Ok((devices, size_key))
 }
 
 fn seeds(field: &Field<'_>) -> Result<u64, StudyError> {
@@ -185,7 +300,7 @@ fn sets(table: &Table<'_>) -> Result<Vec<String>, StudyError> {
     table.or("set", Vec::new(), |field| field.items()?.iter().map(set).collect())
 }
 
-fn choices(study: &Table<'_>) -> Result<Vec<DeviceChoice>, StudyError> {
+fn choices(study: &Table<'_>, preset: &str) -> Result<Vec<DeviceChoice>, StudyError> {
     let tables = study.tables("device", DEVICE)?;
     if tables.is_empty() || tables.len() > DEVICES_MOST {
         return Err(study.missing("device", "1 to 256 [[device]] tables"));
@@ -198,7 +313,8 @@ fn choices(study: &Table<'_>) -> Result<Vec<DeviceChoice>, StudyError> {
             return Err(field.refuse("expected every label once"));
         }
         let sized = table.or("sized", true, Field::flag)?;
-        choices.push(DeviceChoice { label, sets: sets(table)?, sized });
+        let base = Base::Preset(preset.to_owned());
+        choices.push(DeviceChoice { label, sets: sets(table)?, sized, ..DeviceChoice::new(base) });
     }
     Ok(choices)
 }
@@ -221,7 +337,7 @@ fn workloads(
         let label = table.or("label", name.clone(), Field::name)?;
         let sizes = show::sizes(table, parsed)?;
         let load = load(table, &parsed.path)?;
-        devices.loads.push(DeviceLoad { load, sets: sets(table)? });
+        devices.loads.push(DeviceLoad { load, sets: sets(table)?, axis: None });
         parsed.workloads.push(Workload { name, label, sizes, sources: Vec::new() });
     }
     Ok(())
@@ -243,16 +359,16 @@ fn load(table: &Table<'_>, path: &Path) -> Result<Load, StudyError> {
 }
 
 /// Tries every configuration; returns the bytes of the first device.
-fn try_all(parsed: &Study, devices: &Devices, size_key: &Field<'_>) -> Result<u64, StudyError> {
+fn try_all(parsed: &Study, devices: &Devices, place: &Field<'_>) -> Result<u64, StudyError> {
     let mut first = None;
     for load in 0..devices.loads.len() {
-        for device in 0..devices.choices.len() {
+        for device in (0..devices.choices.len()).filter(|device| devices.is_point(load, *device)) {
             for size in &parsed.sizes {
                 let config = devices.config((load, device), *size);
                 let bytes = config.and_then(|config| config.logical_bytes());
                 let bytes = bytes.map_err(|error| {
                     let (load, device) = (&parsed.workloads[load].name, &devices.choices[device]);
-                    size_key.refuse(format_args!("{load}, {}: {error}", device.label))
+                    place.refuse(format_args!("{load}, {}: {error}", device.label))
                 })?;
                 first.get_or_insert(bytes);
             }

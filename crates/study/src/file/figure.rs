@@ -1,6 +1,7 @@
 //! What a figure shows.
 
-use serde::Serialize;
+use onefold_sim::result::{Column, ColumnKind, column};
+use serde::{Serialize, Serializer};
 
 /// How a figure shows its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,9 +31,10 @@ impl FigureKind {
 }
 
 /// A number of one point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
+    /// Runs of the simulator: a number by its name in the result, such as `latency_ns.write.p99`.
+    Column(&'static Column),
     /// Hits per page accessed by the target.
     TargetHitRatio,
     /// Hits per page accessed by anyone.
@@ -86,7 +88,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Every metric.
+    /// Every metric with a name of its own.
     pub const ALL: [Self; 25] = [
         Self::TargetHitRatio,
         Self::TotalHitRatio,
@@ -115,10 +117,22 @@ impl Metric {
         Self::JournalMoves,
     ];
 
+    /// The metric of that name: one of [`Metric::ALL`], or a number of a result of the simulator.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        let own = Self::ALL.into_iter().find(|metric| metric.name() == name);
+        own.or_else(|| {
+            let column = column(name)?;
+            matches!(column.kind, ColumnKind::Count | ColumnKind::Real)
+                .then_some(Self::Column(column))
+        })
+    }
+
     /// Name in study files.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
+            Self::Column(column) => &column.name,
             Self::TargetHitRatio => "target_hit_ratio",
             Self::TotalHitRatio => "total_hit_ratio",
             Self::TargetReadHitRatio => "target_read_hit_ratio",
@@ -149,8 +163,9 @@ impl Metric {
 
     /// Name in figures.
     #[must_use]
-    pub const fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
+            Self::Column(column) => &column.name,
             Self::TargetHitRatio => "hit ratio of the target",
             Self::TotalHitRatio => "hit ratio of all tenants",
             Self::TargetReadHitRatio => "read hit ratio of the target",
@@ -181,7 +196,10 @@ impl Metric {
 
     /// Whether it is a share of 1.
     #[must_use]
-    pub const fn is_share(self) -> bool {
+    pub fn is_share(self) -> bool {
+        if let Self::Column(column) = self {
+            return column.name.ends_with("_ratio") || column.name.ends_with("absorption");
+        }
         let is_ratio = matches!(
             self,
             Self::Waf | Self::WafHost | Self::WafData | Self::PhysPerUser | Self::ZeroFill
@@ -200,7 +218,12 @@ impl Metric {
 
     /// Whether it is a time in nanoseconds.
     #[must_use]
-    pub const fn is_time(self) -> bool {
+    pub fn is_time(self) -> bool {
+        if let Self::Column(column) = self {
+            let name = column.name.as_str();
+            return name.ends_with("_ns")
+                || (name.starts_with("latency_") && !name.ends_with(".count"));
+        }
         matches!(
             self,
             Self::TargetLatency
@@ -216,7 +239,8 @@ impl Metric {
     pub const fn is_of_devices(self) -> bool {
         matches!(
             self,
-            Self::Bandwidth
+            Self::Column(_)
+                | Self::Bandwidth
                 | Self::Waf
                 | Self::DedupShare
                 | Self::WriteLatency
@@ -236,6 +260,14 @@ impl Metric {
         )
     }
 
+    /// Whether more is better: hits, speed, and writes that were saved.
+    #[must_use]
+    pub fn is_gain(self) -> bool {
+        let name = self.name();
+        let saved = ["bandwidth", "dedup_share", "remap.deduplicated", "remap.remapped"];
+        name.contains("hit") || name.contains("absor") || saved.contains(&name)
+    }
+
     /// Whether it needs a target.
     #[must_use]
     pub const fn is_of_target(self) -> bool {
@@ -246,6 +278,12 @@ impl Metric {
                 | Self::TargetWriteHitRatio
                 | Self::TargetLatency
         )
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

@@ -1,14 +1,17 @@
 //! The study file: what is to be compared.
 
+mod axis;
 mod check;
 mod devices;
 mod figure;
+mod grid;
 mod headline;
 mod latency;
 mod lists;
 mod parse;
 mod reader;
 mod show;
+mod written;
 
 use std::path::PathBuf;
 
@@ -17,11 +20,13 @@ use onefold_units::convert::narrow;
 
 use crate::latency::{LatencyChoice, LatencyModel};
 
+pub use axis::{Coordinate, OWN_AXES};
 pub use check::{Check, Claim, Comparison, Term, Verdict};
-pub use devices::{DeviceChoice, DeviceLoad, Devices};
+pub use devices::{Base, DeviceChoice, DeviceLoad, Devices};
 pub use figure::{Figure, FigureKind, Metric};
 pub use headline::Headline;
 pub(crate) use parse::scaled;
+pub use written::{GridText, WRITTEN};
 
 /// A grid of policies, sizes and workloads.
 #[derive(Clone, Debug)]
@@ -67,6 +72,8 @@ pub struct Study {
     pub headlines: Vec<Headline>,
     /// What the results must show.
     pub checks: Vec<Check>,
+    /// What tables over all points show; what most ask for if empty.
+    pub metrics: Vec<Metric>,
     /// What is compared if the points are runs of the simulator; policies are their labels then.
     pub devices: Option<Devices>,
 }
@@ -304,7 +311,42 @@ impl Study {
     #[must_use]
     pub fn points(&self, workload: &Workload) -> Vec<(Subject, u64)> {
         let sizes = || self.sizes.iter().filter(|size| workload.has_size(**size));
-        self.subjects().flat_map(|subject| sizes().map(move |size| (subject, *size))).collect()
+        let at = self.workloads.iter().position(|other| other.name == workload.name);
+        let is_point = |subject: &Subject| match (&self.devices, subject) {
+            (Some(devices), Subject::Device(device)) => {
+                at.is_some_and(|load| devices.is_point(load, (*device).into()))
+            }
+            _ => true,
+        };
+        let subjects = self.subjects().filter(is_point);
+        subjects.flat_map(|subject| sizes().map(move |size| (subject, *size))).collect()
+    }
+
+    /// Where a point lies, on the axes of the study in their order.
+    #[must_use]
+    pub fn coordinates(
+        &self,
+        workload: &Workload,
+        (subject, bytes): (&Subject, u64),
+        seed: u64,
+    ) -> Vec<Coordinate> {
+        let (name, label) = (&workload.name, self.label(subject));
+        match (&self.devices, subject) {
+            (Some(devices), Subject::Device(device)) if devices.is_grid() => {
+                let load = self.workloads.iter().position(|other| other.name == *name);
+                devices.coordinates(load.unwrap_or_default(), (*device).into(), seed)
+            }
+            (Some(devices), Subject::Device(_)) => vec![
+                Coordinate::text("workload", name),
+                Coordinate::text("device", &label),
+                Coordinate::size(&devices.size_key, bytes),
+            ],
+            _ => vec![
+                Coordinate::text("workload", name),
+                Coordinate::text("policy", &subject.to_string()),
+                Coordinate::size("size_bytes", bytes),
+            ],
+        }
     }
 
     /// The chosen workloads, each with those of the chosen sizes that it is run with; empty lists mean
@@ -326,7 +368,10 @@ impl Study {
     /// The name of a subject in figures.
     #[must_use]
     pub fn label(&self, subject: &Subject) -> String {
-        let chosen = self.policies.iter().find(|policy| policy.subject == *subject);
+        let chosen = match subject {
+            Subject::Device(number) => self.policies.get(usize::from(*number)),
+            _ => self.policies.iter().find(|policy| policy.subject == *subject),
+        };
         chosen.map_or_else(|| subject.to_string(), |policy| policy.label.clone())
     }
 }

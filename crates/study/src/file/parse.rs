@@ -35,6 +35,7 @@ const STUDY: Keys = Keys {
         "look_up",
         "seed",
         "workload",
+        "metrics",
         "figure",
         "headline",
         "check",
@@ -128,20 +129,23 @@ impl Study {
             figures: Vec::new(),
             headlines: Vec::new(),
             checks: Vec::new(),
+            metrics: Vec::new(),
             devices: None,
         };
         parsed.workloads = workloads(&study, &parsed)?;
         parsed.headlines = show::headlines(&study, &parsed)?;
         parsed.checks = show::checks(&study, &parsed)?;
         parsed.figures = show::figures(&study, &parsed)?;
+        parsed.metrics = show::metrics(&study, &parsed)?;
         Ok(parsed)
     }
 }
 
-/// Whether the points of the study are runs of the simulator: `kind = "devices"`.
+/// Whether the points of the study are runs of the simulator: it has a grid or `[[device]]`. A study of buffers has a size there.
 fn is_of_devices(study: &DeTable<'_>) -> bool {
-    let kind = study.get("kind").map(toml::Spanned::get_ref);
-    matches!(kind, Some(DeValue::String(kind)) if kind == "devices")
+    let value = |key: &str| study.get(key).map(toml::Spanned::get_ref);
+    let says_so = matches!(value("kind"), Some(DeValue::String(kind)) if kind == "devices");
+    says_so || value("grid").is_some() || matches!(value("device"), Some(DeValue::Array(_)))
 }
 
 fn policies(field: &Field<'_>, known: &Policies) -> Result<Vec<PolicyChoice>, StudyError> {

@@ -114,7 +114,7 @@ impl<'a> Table<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field<'a> {
     reader: Reader<'a>,
-    key: &'static str,
+    key: &'a str,
     value: &'a Spanned<DeValue<'a>>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Field<'a> {
     pub(crate) fn refuse(&self, problem: impl std::fmt::Display) -> StudyError {
         StudyError::Value {
             origin: self.reader.origin(self.value.span().start),
-            key: self.key,
+            key: self.key.to_owned(),
             found: describe(self.value.get_ref()),
             problem: problem.to_string(),
         }
@@ -230,6 +230,45 @@ impl<'a> Field<'a> {
             DeValue::Table(table) => Table::new(self.reader, keys, table, self.value.span().start),
             _ => Err(self.refuse(format_args!("expected {}", keys.section))),
         }
+    }
+
+    /// The entries of the table that this value is, in the order of the file. `a.b = 1` is the entry `a.b`, with quotes or without.
+    pub(crate) fn entries(&self) -> Result<Vec<(String, Self)>, StudyError> {
+        let DeValue::Table(table) = self.value.get_ref() else {
+            return Err(self.refuse("expected a table"));
+        };
+        let mut entries = Vec::new();
+        for (name, value) in table {
+            let key = name.get_ref().as_ref();
+            let field = Self { key, value, ..*self };
+            if field.is_table() {
+                let inner = field.entries()?.into_iter();
+                entries.extend(inner.map(|(path, field)| (format!("{key}.{path}"), field)));
+            } else {
+                entries.push((key.to_owned(), field));
+            }
+        }
+        entries.sort_by_key(|(_, field)| field.value.span().start);
+        Ok(entries)
+    }
+
+    /// A number, truth value, text or list as `--set` takes it.
+    pub(crate) fn plain(&self) -> Result<String, StudyError> {
+        match self.value.get_ref() {
+            DeValue::String(_) => self.name(),
+            DeValue::Integer(number) => Ok(number.as_str().to_owned()),
+            DeValue::Float(number) => Ok(number.as_str().to_owned()),
+            DeValue::Boolean(flag) => Ok(flag.to_string()),
+            DeValue::Array(_) => {
+                let items = self.items()?.iter().map(Self::plain).collect::<Result<Vec<_>, _>>()?;
+                Ok(format!("[{}]", items.join(",")))
+            }
+            _ => Err(self.refuse("expected a number, a text, true or false")),
+        }
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.value.get_ref(), DeValue::Array(_))
     }
 
     pub(crate) fn is_table(&self) -> bool {

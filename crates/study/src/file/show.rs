@@ -1,5 +1,8 @@
 //! What a report shows: figures, headlines and checks.
 
+use onefold_config::nearest;
+use onefold_sim::result::columns;
+
 use super::lists::{DEVICE_MOST, items};
 use super::reader::{Field, Keys, Table};
 use super::{Check, Claim, Figure, FigureKind, Headline, Metric, Study, Verdict};
@@ -111,9 +114,40 @@ fn check(table: &Table<'_>, parsed: &Study) -> Result<Check, StudyError> {
 
 fn metric(table: &Table<'_>, parsed: &Study) -> Result<Metric, StudyError> {
     let metric = table.need("metric", "what is shown, such as \"target_hit_ratio\"")?;
-    let fits = |metric: &Metric| metric.is_of_devices() == parsed.devices.is_some();
-    let all: Vec<Metric> = Metric::ALL.into_iter().filter(fits).collect();
-    metric.choice(&all, Metric::name)
+    one_metric(&metric, parsed)
+}
+
+fn one_metric(field: &Field<'_>, parsed: &Study) -> Result<Metric, StudyError> {
+    parsed.metric(field.text()?).map_err(|problem| field.refuse(problem))
+}
+
+impl Study {
+    /// A number that the points of the study have.
+    ///
+    /// # Errors
+    /// There is none of that name: those there are.
+    pub fn metric(&self, name: &str) -> Result<Metric, String> {
+        let fits = |metric: &Metric| metric.is_of_devices() == self.devices.is_some();
+        if let Some(found) = Metric::find(name).filter(fits) {
+            return Ok(found);
+        }
+        let own: Vec<&str> = Metric::ALL.into_iter().filter(fits).map(Metric::name).collect();
+        let columns = columns().iter().map(|column| column.name.as_str());
+        let (columns, more) = match self.devices {
+            Some(_) => (Some(columns), ", or a number of a result such as latency_ns.write.p99"),
+            None => (None, ""),
+        };
+        let all = own.iter().copied().chain(columns.into_iter().flatten());
+        let hint =
+            nearest(name, all).map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+        Err(format!("expected one of {}{more}{hint}", own.join(", ")))
+    }
+}
+
+/// What tables over all points show.
+pub(super) fn metrics(study: &Table<'_>, parsed: &Study) -> Result<Vec<Metric>, StudyError> {
+    let Some(field) = study.get("metrics") else { return Ok(Vec::new()) };
+    items(&field)?.iter().map(|item| one_metric(item, parsed)).collect()
 }
 
 /// The label of a latency model, which only a latency can have.

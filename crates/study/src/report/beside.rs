@@ -1,8 +1,8 @@
 //! What stands beside the figures of the page: averages and checks.
 
-use onefold_config::size_text;
 use onefold_sim::report::Markup;
 
+use super::value::size_name;
 use super::{CheckData, HeadlineData};
 
 /// What became of the checks that a figure names.
@@ -33,7 +33,7 @@ pub(super) fn headline(page: &mut Markup, data: &HeadlineData) {
             let text = format!("Published: {}", data.headline.published);
             page.element("p", &[("class", &"note")], &text);
         }
-        let sizes = data.sizes.iter().map(|size| size_text(*size));
+        let sizes = data.sizes.iter().map(|size| size_name(*size));
         let ends = ["all", "ratio of means", "range"].map(str::to_owned);
         let head: Vec<String> =
             std::iter::once("against".to_owned()).chain(sizes).chain(ends).collect();
@@ -61,7 +61,7 @@ pub(super) fn checks(page: &mut Markup, checks: &[CheckData]) {
                 let verdict = case.verdict.name().to_owned();
                 vec![
                     case.workload.clone(),
-                    size_text(case.size_bytes),
+                    size_name(case.size_bytes),
                     verdict,
                     case.numbers.clone(),
                 ]

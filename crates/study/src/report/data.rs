@@ -70,7 +70,9 @@ impl Point {
 }
 
 pub(super) fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
-    let default = match study.devices {
+    let default = match &study.devices {
+        // All its points are in one table.
+        Some(devices) if devices.is_grid() && study.figures.is_empty() => return Vec::new(),
         Some(_) => [Metric::Bandwidth, Metric::Waf],
         None => [Metric::TargetHitRatio, Metric::TotalHitRatio],
     };

@@ -1,10 +1,9 @@
 //! From rows to mean ratios.
 
-use onefold_config::size_text;
 use onefold_units::convert::{float, u64_from};
 use serde::Serialize;
 
-use super::value::value;
+use super::value::{place_name, value};
 use super::{title, with_latency};
 use crate::Row;
 use crate::file::{Headline, Study};
@@ -139,7 +138,7 @@ fn ratios(
     let places = study.places(&headline.workloads, sizes);
     let pair = |name: &str, size: u64| {
         let of = |label| value(rows, (name, size), label, headline.metric);
-        let place = format!("{name}, {}", size_text(size));
+        let place = place_name(&name, size);
         Some(Pair { policy: of(&headline.policy)?, baseline: of(baseline)?, place })
     };
     let found: Vec<_> =

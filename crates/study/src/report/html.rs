@@ -9,8 +9,9 @@ use onefold_sim::result::significant;
 
 use super::data::number;
 use super::text::failures;
+use super::value::{place_name, size_name};
 use super::zones::{HALF, hatch};
-use super::{CheckData, Data, Group, Point, Report, beside, zones};
+use super::{CheckData, Data, Group, Point, Report, beside, ranking_text, zones};
 use crate::file::FigureKind;
 use crate::{Row, Study};
 
@@ -38,6 +39,9 @@ pub fn html(study: &Study, rows: &[Row], report: &Report) -> String {
                 head.element("p", &[("class", &"note")], &text);
             }
         });
+        if let Some(ranking) = &report.ranking {
+            ranking_text::html(page, ranking);
+        }
         for data in &report.figures {
             figure(page, (study, rows), data, &report.checks);
         }
@@ -58,12 +62,18 @@ fn facts(study: &Study, rows: &[Row]) -> String {
         String::new()
     };
     if let Some(devices) = &study.devices {
+        let made = if devices.is_grid() {
+            format!("A grid of {}", devices.axes.join(", "))
+        } else {
+            format!(
+                "Devices made of preset {}; sizes are those of {}",
+                study.preset, devices.size_key
+            )
+        };
         return format!(
-            "Devices made of preset {} with {}; sizes are those of {}; each point is a run of the \
-             simulator in virtual time; seed {}; onefold {}.",
-            devices.preset,
+            "{made}; for all points {}; each is a run of the simulator in virtual time; seed {}; \
+             onefold {}.",
             if devices.sets.is_empty() { "no changes".to_owned() } else { devices.sets.join(", ") },
-            devices.size_key,
             study.seed,
             rows.first().map_or("", |row| row.onefold.version.as_str()),
         );
@@ -176,15 +186,15 @@ fn plot(
 ) {
     let level = |group: &Group, name: &str, series, point: &Point| {
         let height = point.value()?;
-        let bytes = size_text(group.size_bytes);
-        let tip = format!("{name}, {}, {bytes}: {}", group.workload, number(data, height));
+        let place = place_name(&group.workload, group.size_bytes);
+        let tip = format!("{name}, {place}: {}", number(data, height));
         Some(Level { series, height, tip })
     };
     let bars = |group: &Group| {
         let policies = data.policies.iter().zip(&group.policies);
         let bounds = data.bounds.iter().zip(&group.bounds);
         Bars {
-            label: size_text(group.size_bytes),
+            label: size_name(group.size_bytes),
             bars: policies
                 .map(|(name, point)| level(group, name, hatch(study, name), point))
                 .collect(),
@@ -255,7 +265,7 @@ fn table(page: &mut Markup, data: &Data) {
         before = &group.workload;
         page.within("tr", &[("class", &class)], |row| {
             row.element("th", &[("scope", &"row")], &group.workload);
-            row.element("td", &[], &size_text(group.size_bytes));
+            row.element("td", &[], &size_name(group.size_bytes));
             for point in group.policies.iter().chain(&group.bounds) {
                 cell(row, data, point);
             }

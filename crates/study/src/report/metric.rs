@@ -1,11 +1,13 @@
 //! The number of a row that a metric means.
 
-use onefold_sim::result::{Volume, ZonedVolume};
+use onefold_sim::result::{RunResult, Volume, ZonedVolume, measured};
 use onefold_units::convert::float;
+
+use serde_json::Value;
 
 use crate::file::Metric;
 use crate::row::{AccessRow, ratio};
-use crate::{DeviceRow, Row, TenantRow};
+use crate::{Row, TenantRow};
 
 /// The metric of a row; `None` if nothing was accessed.
 pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
@@ -17,7 +19,7 @@ pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
         share(total(tenants().map(|tenant| access(tenant).hits)), pages)
     };
     if metric.is_of_devices() {
-        return row.device.as_ref().and_then(|device| of_device(device, metric));
+        return row.result.as_ref().and_then(|run| of_run(run, metric));
     }
     match metric {
         Metric::TargetHitRatio | Metric::TotalHitRatio => share(
@@ -42,30 +44,31 @@ pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
     }
 }
 
-fn of_device(device: &DeviceRow, metric: Metric) -> Option<f64> {
-    let written = |value| (device.host.write_pages > 0).then_some(value);
+fn of_run(run: &RunResult, metric: Metric) -> Option<f64> {
+    let written = |value| (run.host.write_pages > 0).then_some(value);
     match metric {
-        Metric::Bandwidth => Some(device.bandwidth / 1e6),
-        Metric::Waf => written(device.waf),
-        Metric::WriteLatency => (device.host.write_requests > 0).then_some(device.write_latency_ns),
-        Metric::ReadLatency => (device.host.read_requests > 0).then_some(device.read_latency_ns),
-        Metric::WafHost => written(device.volume.as_ref().map_or(1.0, |volume| volume.waf_host)),
-        Metric::WafData => written(device.volume.as_ref().map_or(device.waf, Volume::waf_data)),
+        Metric::Column(column) => measured(run).get(&column.name).and_then(Value::as_f64),
+        Metric::Bandwidth => Some(run.bandwidth / 1e6),
+        Metric::Waf => written(run.waf),
+        Metric::WriteLatency => (run.host.write_requests > 0).then_some(run.latency_ns.write.mean),
+        Metric::ReadLatency => (run.host.read_requests > 0).then_some(run.latency_ns.read.mean),
+        Metric::WafHost => written(run.volume.as_ref().map_or(1.0, |volume| volume.waf_host)),
+        Metric::WafData => written(run.volume.as_ref().map_or(run.waf, Volume::waf_data)),
         Metric::LongestStall => {
-            Some(device.volume.as_ref().map_or(0.0, |volume| float(volume.stalls.max_ns)))
+            Some(run.volume.as_ref().map_or(0.0, |volume| float(volume.stalls.max_ns)))
         }
         Metric::DedupShare => {
-            let shared = device.remap.as_ref().map_or(0, |remap| remap.deduplicated);
-            (device.host.write_pages > 0).then(|| ratio(shared, device.host.write_pages))
+            let shared = run.remap.as_ref().map_or(0, |remap| remap.deduplicated);
+            (run.host.write_pages > 0).then(|| ratio(shared, run.host.write_pages))
         }
-        _ => of_volume(device, metric),
+        _ => of_volume(run, metric),
     }
 }
 
 /// Metrics of what a volume sends to its devices.
-fn of_volume(device: &DeviceRow, metric: Metric) -> Option<f64> {
-    let Some(zoned) = &device.zoned_volume else {
-        let volume = device.volume.as_ref()?;
+fn of_volume(run: &RunResult, metric: Metric) -> Option<f64> {
+    let Some(zoned) = &run.zoned_volume else {
+        let volume = run.volume.as_ref()?;
         return match metric {
             Metric::ValidCopies => {
                 Some(float(volume.sent_pages.get("cleaning").copied().unwrap_or(0)))
@@ -74,7 +77,7 @@ fn of_volume(device: &DeviceRow, metric: Metric) -> Option<f64> {
             _ => None,
         };
     };
-    let written = device.host.write_pages;
+    let written = run.host.write_pages;
     let of_written = |pages: u64| (written > 0).then(|| ratio(pages, written));
     let (started, aborted) = zoned.reclaims_total();
     match metric {

@@ -6,6 +6,8 @@ mod data;
 mod headlines;
 mod html;
 mod metric;
+mod ranking;
+mod ranking_text;
 mod text;
 mod value;
 mod zones;
@@ -14,6 +16,7 @@ pub use checks::{Case, CheckData};
 pub use data::{Data, Group, Point};
 pub use headlines::{HeadlineData, Ratios, Versus};
 pub use html::html;
+pub use ranking::{Marginal, MarginalValue, Mean, Question, Ranked, Ranking};
 pub use text::{checks as checks_text, text};
 
 use std::borrow::Cow;
@@ -21,11 +24,14 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::file::Metric;
-use crate::{Row, Study};
+use crate::{Row, Study, StudyError};
 
 /// What a study came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
+    /// All points and means along axes: of a grid, and where somebody asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<Ranking>,
     /// The figures of the study, or those of the two hit ratios if it describes none.
     pub figures: Vec<Data>,
     /// Averages.
@@ -38,11 +44,26 @@ impl Report {
     /// What rows say about a study; numbers without a row are missing.
     #[must_use]
     pub fn new(study: &Study, rows: &[Row]) -> Self {
+        let is_grid = study.devices.as_ref().is_some_and(|devices| devices.is_grid());
+        // Without an axis that is asked for, nothing can fail.
+        let ranking = is_grid.then(|| Ranking::new(study, rows, &Question::default()).ok());
         Self {
+            ranking: ranking.flatten(),
             figures: data::figures(study, rows),
             headlines: headlines::headlines(study, rows),
             checks: checks::checks(study, rows),
         }
+    }
+}
+
+impl Report {
+    /// The answer to a question about the points, without figures.
+    ///
+    /// # Errors
+    /// As [`Ranking::new`].
+    pub fn answer(study: &Study, rows: &[Row], question: &Question) -> Result<Self, StudyError> {
+        let ranking = Some(Ranking::new(study, rows, question)?);
+        Ok(Self { ranking, figures: Vec::new(), headlines: Vec::new(), checks: Vec::new() })
     }
 }
 

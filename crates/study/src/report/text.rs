@@ -2,16 +2,15 @@
 
 use std::fmt::Write;
 
-use onefold_config::size_text;
-
 use super::data::number;
-use super::{CheckData, Data, HeadlineData, Point, Report};
+use super::value::{place_name, size_name};
+use super::{CheckData, Data, HeadlineData, Point, Report, ranking_text};
 use crate::file::{Check, Verdict};
 
 /// All figures, each as one table per workload: policies down, sizes across; then averages and checks.
 #[must_use]
 pub fn text(report: &Report) -> String {
-    let mut out = String::new();
+    let mut out = report.ranking.as_ref().map_or_else(String::new, ranking_text::text);
     for data in &report.figures {
         let unit = if data.figure.baseline.is_some() { "" } else { unit(data) };
         if !out.is_empty() {
@@ -53,7 +52,7 @@ pub fn checks(checks: &[CheckData]) -> String {
             line(&mut out, &format!("  {}:", data.title()));
         }
         for case in computed() {
-            let at = format!("{}, {}", case.workload, size_text(case.size_bytes));
+            let at = place_name(&case.workload, case.size_bytes);
             line(&mut out, &format!("  {:12} {at}: {}", case.verdict.name(), case.numbers));
             for wrong in &case.wrong {
                 line(&mut out, &format!("  {:12} not so: {wrong}", ""));
@@ -72,7 +71,7 @@ fn headline(out: &mut String, data: &HeadlineData) {
     let names = || data.headline.baselines.iter().map(|name| name.chars().count());
     let width = names().max().unwrap_or(0);
     let mut head = format!("  {:width$}", "");
-    let sizes = data.sizes.iter().map(|size| size_text(*size));
+    let sizes = data.sizes.iter().map(|size| size_name(*size));
     for name in sizes.chain(["all", "of means"].map(str::to_owned)) {
         // Writing to a string cannot fail.
         let _ = write!(head, " {name:>12}");
@@ -88,7 +87,7 @@ fn headline(out: &mut String, data: &HeadlineData) {
     }
 }
 
-const fn unit(data: &Data) -> &'static str {
+fn unit(data: &Data) -> &'static str {
     if data.figure.metric.is_share() { " (%)" } else { "" }
 }
 
@@ -100,7 +99,7 @@ fn table(out: &mut String, data: &Data, groups: &[super::Group]) {
     let mut head = format!("  {:width$}", "");
     for group in groups {
         // Writing to a string cannot fail.
-        let _ = write!(head, " {:>9}", size_text(group.size_bytes));
+        let _ = write!(head, " {:>9}", size_name(group.size_bytes));
     }
     line(out, &head);
     for (at, name) in names.enumerate() {
@@ -131,7 +130,7 @@ pub(super) fn failures(data: &Data, groups: &[super::Group]) -> Vec<String> {
             if let Point::Failed(reason) = point
                 && told.insert((name, reason))
             {
-                lines.push(format!("{name}, {}: {reason}", size_text(group.size_bytes)));
+                lines.push(format!("{}: {reason}", place_name(name, group.size_bytes)));
             }
         }
     }

@@ -1,11 +1,22 @@
 //! Numbers of a metric: where they come from, and as text.
 
+use onefold_config::size_text;
 use onefold_sim::result::{duration, significant};
 use onefold_units::convert::{float, u64_from};
 
 use super::metric::metric;
 use crate::Row;
 use crate::file::Metric;
+
+/// A size of a study as text; nothing in a grid, which has its sizes as axes.
+pub(super) fn size_name(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { size_text(bytes) }
+}
+
+/// A workload and a size of a study, as text.
+pub(super) fn place_name(workload: &str, bytes: u64) -> String {
+    if bytes == 0 { workload.to_owned() } else { format!("{workload}, {}", size_text(bytes)) }
+}
 
 /// The rows of one point, one for each seed: of a policy, or else of a bound of that name.
 pub(super) fn rows_of<'a>(

@@ -1,13 +1,12 @@
 //! The zones that a journal goes through (Choi 2022, Fig. 3), one plot per workload and size.
 
-use onefold_config::size_text;
 use onefold_sim::report::Markup;
 use onefold_sim::report::plot::{Axis, Line, LinePlot};
 use onefold_sim::result::count;
 use onefold_units::convert::{float, floor_u64};
 
 use super::Data;
-use super::value::rows_of;
+use super::value::{place_name, rows_of};
 use crate::file::Workload;
 use crate::{Row, Study};
 
@@ -28,7 +27,7 @@ pub(super) fn draw(page: &mut Markup, study: &Study, rows: &[Row], data: &Data) 
             if lines.is_empty() {
                 continue;
             }
-            let title = format!("{}, {}", workload.label, size_text(size));
+            let title = place_name(&workload.label, size);
             page.within("div", &[("class", &"panel")], |page| {
                 page.element("h3", &[], &title);
                 plot(page, format!("{}: {title}", data.title()), lines);
@@ -60,7 +59,7 @@ fn line(
     style: usize,
 ) -> Option<Line> {
     let rows = rows_of(rows, (&workload.name, size), label, false);
-    let volume = rows.first()?.device.as_ref()?.zoned_volume.as_ref()?;
+    let volume = rows.first()?.result.as_ref()?.zoned_volume.as_ref()?;
     let begins = volume.journal_path.iter().map(|entry| float(entry.before_pages));
     let ends = begins.clone().skip(1).chain([float(volume.sent("journal"))]);
     let step = |(entry, (begin, end)): (&onefold_sim::result::JournalZone, (f64, f64))| {

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use onefold_config::{Config, Load};
-use onefold_sim::result::Program;
-use onefold_sim::{Control as SimControl, Setup, SimError, simulate};
+use onefold_sim::result::{LatencyCcdf, Program, RunResult, Series, Superblocks};
+use onefold_sim::{Control as SimControl, Setup, SimError, simulate, with_room};
 use onefold_tracefile::{Options as TraceOptions, TraceSource};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index64;
@@ -17,9 +17,11 @@ use serde_json::json;
 use super::{Control, Job, Options, Point, Progress, Summary, stored};
 use crate::file::{Devices, Study, Subject, Workload};
 use crate::key::digest;
-use crate::row::DeviceRow;
 use crate::stream::Plan;
 use crate::{Results, Row, SCHEMA, StudyError, export};
+
+/// Version of what a row keeps of a result.
+const ROW: u32 = 2;
 
 /// One workload and the digests of its points.
 pub(super) fn job<'a>(
@@ -36,11 +38,11 @@ pub(super) fn job<'a>(
             continue;
         }
         let config = devices.config((at, device.into()), bytes)?;
-        // A trace is the same for every seed.
-        let seeds = if trace.is_some() { 1 } else { study.seeds };
-        for seed in (study.seed..).take(index64(seeds)) {
+        for seed in seeds(study, devices, (at, device.into())) {
             let key = digest(&json!({
                 "schema": SCHEMA,
+                // Rows of another form have other numbers.
+                "row": ROW,
                 "version": options.program.version,
                 "config": identity(&config),
                 "trace": trace,
@@ -50,6 +52,18 @@ pub(super) fn job<'a>(
         }
     }
     Ok(Job { workload, plan: Plan::none(), points })
+}
+
+/// The seeds that a point is run with.
+fn seeds(study: &Study, devices: &Devices, (load, device): (usize, usize)) -> Vec<u64> {
+    let own = devices.seeds(load, device);
+    if !own.is_empty() {
+        return own.to_vec();
+    }
+    // A trace is the same for every seed; a grid says that it wants several all the same.
+    let is_trace = matches!(devices.loads[load].load, Load::Trace(_));
+    let count = if is_trace && !devices.is_grid() { 1 } else { study.seeds };
+    (study.seed..).take(index64(count)).collect()
 }
 
 /// The configuration without its name and without the path of its trace, of which the digest counts.
@@ -76,6 +90,8 @@ struct Task<'a> {
     workload: &'a Workload,
     point: &'a Point,
     config: Config,
+    /// Whether it may get more blocks.
+    may_grow: bool,
 }
 
 /// Runs the missing points; each is stored as soon as it is done.
@@ -101,9 +117,9 @@ pub(super) fn run(
         drop(sender);
         let (mut requests, mut bytes) = (0, 0);
         for (task, row) in rows {
-            if let Some(device) = &row.device {
-                requests += device.host.requests();
-                bytes += (device.host.read_pages + device.host.write_pages) * PAGE_BYTES;
+            if let Some(run) = &row.result {
+                requests += run.host.requests();
+                bytes += (run.host.read_pages + run.host.write_pages) * PAGE_BYTES;
             }
             results.append(vec![row])?;
             summary.computed += 1;
@@ -144,8 +160,9 @@ fn tasks<'a>(
             let Subject::Device(device) = point.subject else { continue };
             let same = |workload: &Workload| workload.name == job.workload.name;
             let load = study.workloads.iter().position(same).unwrap_or_default();
-            let config = devices.config((load, device.into()), point.bytes)?;
-            tasks.push(Task { workload: job.workload, point, config });
+            let at = (load, device.into());
+            let (config, may_grow) = (devices.config(at, point.bytes)?, devices.may_grow(at));
+            tasks.push(Task { workload: job.workload, point, config, may_grow });
         }
     }
     Ok(tasks)
@@ -189,27 +206,42 @@ impl Shared<'_> {
             ..Row::default()
         };
         let subject = &task.point.subject;
-        row = row.named(task.workload, subject, self.study.label(subject));
+        row = row.named(self.study, task.workload, subject);
         row.policy = text_of(self.devices, subject);
-        let setup = Setup {
-            config: task.config.clone(),
-            trace_options: TraceOptions::default(),
-            seed: task.point.seed,
-            program: Program { version: program.version.clone(), commit: program.commit.clone() },
-        };
+        let program = Program { version: program.version.clone(), commit: program.commit.clone() };
         let control = SimControl { interrupt: self.interrupt, ..SimControl::default() };
-        match catch_unwind(AssertUnwindSafe(|| simulate(&setup, &control))) {
+        match catch_unwind(AssertUnwindSafe(|| task.simulate(program, &control))) {
             Ok(Ok(run)) if run.partial => return None,
             Ok(Err(SimError::Interrupted)) => return None,
             Ok(Ok(run)) => {
                 row.requests = run.host.requests();
                 row.cpu_s = run.cpu_s + run.precondition.as_ref().map_or(0.0, |pre| pre.cpu_s);
-                row.device = Some(Box::new(DeviceRow::new(run)));
+                row.result = Some(Box::new(kept(run)));
             }
             Ok(Err(error)) => row.error = Some(error.to_string()),
             Err(_) => row.error = Some("a bug in the simulator".to_owned()),
         }
         Some(row)
+    }
+}
+
+impl Task<'_> {
+    fn simulate(&self, program: Program, control: &SimControl<'_>) -> Result<RunResult, SimError> {
+        let (config, seed) = (self.config.clone(), self.point.seed);
+        let config = if self.may_grow { with_room(config, seed)?.0 } else { config };
+        let trace_options = TraceOptions::default();
+        simulate(&Setup { config, trace_options, seed, program }, control)
+    }
+}
+
+/// What a row keeps of a result.
+fn kept(run: RunResult) -> RunResult {
+    RunResult {
+        config: serde_json::Value::Null,
+        latency_ccdf: LatencyCcdf::default(),
+        series: Series::default(),
+        superblocks: Superblocks::default(),
+        ..run
     }
 }
 

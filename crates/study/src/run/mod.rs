@@ -156,7 +156,7 @@ pub(crate) fn stored(study: &Study, jobs: &[Job<'_>], results: &Results) -> Vec<
         // One run may stand for several sizes.
         let row = Row { size_bytes: point.bytes, ..row };
         let policy = row.policy.clone();
-        let row = row.named(job.workload, &point.subject, study.label(&point.subject));
+        let row = row.named(study, job.workload, &point.subject);
         Some(if study.devices.is_some() { Row { policy, ..row } } else { row })
     };
     jobs.iter().flat_map(|job| job.points.iter().filter_map(move |point| row(job, point))).collect()

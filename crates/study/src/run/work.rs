@@ -189,7 +189,7 @@ impl Work<'_> {
             tenants: vec![TenantRow::default(); job.workload.sources.len()],
             ..Row::default()
         };
-        row.named(job.workload, &point.subject, study.label(&point.subject))
+        row.named(study, job.workload, &point.subject)
     }
 
     fn tell(&self, mix: &Mix) {

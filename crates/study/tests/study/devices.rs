@@ -55,7 +55,7 @@ fn options(folder: &Path, policies: &[&str]) -> Options {
 
 /// Interrupted or not, with any number of threads: only CPU seconds may differ.
 fn numbers(summary: &Summary) -> Vec<(String, u64, f64)> {
-    let device = |row: &onefold_study::Row| row.device.as_ref().map_or(0.0, |device| device.waf);
+    let device = |row: &onefold_study::Row| row.result.as_ref().map_or(0.0, |run| run.waf);
     summary.rows.iter().map(|row| (row.label.clone(), row.size_bytes, device(row))).collect()
 }
 
@@ -82,7 +82,7 @@ fn points_are_computed_once_and_stand_for_all_sizes() {
 fn wrong_files_are_refused_with_the_reason() {
     for (from, to, reason) in [
         ("ftl.remap=gn", "ftl.remap=gm", "GN: --set: ftl.remap is"),
-        ("kind = \"devices\"", "kind = \"device\"", "`kind` is no key"),
+        ("kind = \"devices\"", "kind = \"device\"", "or leave it out"),
         ("metric = \"waf\"", "metric = \"absorption\"", "expected one of bandwidth, waf"),
         ("= \"randwrite", "= \"randwrit", "workload is"),
         ("\"GN\"", "\"Opt\"", "expected every label once"),
@@ -137,7 +137,7 @@ fn numbers_are_means_over_seeds() {
     assert_eq!(summary.computed, 6);
     let copies = |label: &str| -> Vec<f64> {
         let rows = summary.rows.iter().filter(|row| row.label == label);
-        let volume = |row: &onefold_study::Row| row.device.clone()?.zoned_volume;
+        let volume = |row: &onefold_study::Row| row.result.clone()?.zoned_volume;
         rows.map(|row| float(volume(row).unwrap().valid_copies)).collect()
     };
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / 3.0;

@@ -3,6 +3,7 @@
 mod checks;
 mod common;
 mod devices;
+mod grids;
 mod latency;
 mod refusals;
 mod report;
