@@ -40,12 +40,13 @@ pub fn typed(path: &str, text: &str) -> Result<Typed, ConfigError> {
         // Which policies there are is known where the configuration is loaded.
         return Ok(Typed::Text(text.to_owned()));
     }
-    let value = key.kind.parse(&raw, &Policies::builtin()).map_err(|problem| ConfigError::Value {
-        origin: Origin::Arguments,
-        key: path.to_owned(),
-        found: raw.to_string(),
-        problem: Box::new(problem),
-    })?;
+    let value =
+        key.kind.parse(&raw, &Policies::builtin()).map_err(|problem| ConfigError::Value {
+            origin: Origin::Arguments,
+            key: path.to_owned(),
+            found: raw.to_string(),
+            problem: Box::new(problem),
+        })?;
     Ok(match (value, raw.real()) {
         // What is written is the share of the spare area, not that of the capacity.
         (_, Some(spare)) if matches!(key.kind, Kind::Spare) => Typed::Real(spare),
