@@ -51,10 +51,10 @@ fn pages_are_dirty_until_they_are_programmed() {
 fn pages_that_complete_a_block_are_padding() {
     let config = config(PolicySpec::parse("bplru:block=4").unwrap(), geometry(4096, 4096), 8);
     let mut rig = Rig::new(Ssd::new(config, NullMedia).unwrap());
-    rig.latency(Op::Write, 4096, 4096);
-    rig.latency(Op::Write, 3 * 4096, 4096);
-    for page in 0..8 {
-        rig.latency(Op::Write, (8 + page) * 4096, 4096);
+    for block in 0..5 {
+        for page in [4 * block + 1, 4 * block + 3] {
+            rig.latency(Op::Write, page * 4096, 4096);
+        }
     }
     let programs = rig.ssd.ftl().stats().programs;
     let tenant = rig.ssd.buffer_stats().unwrap().total();
