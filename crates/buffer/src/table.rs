@@ -1,8 +1,7 @@
 //! How policies are built: what their table says beyond name and parameters.
 
-use onefold_units::policy::{Info, Kind, Parameters, Policies as Registry, Spec};
+use onefold_units::policy::{Info, Parameters, Policies as Registry, Spec};
 
-use crate::policies::BUILTIN;
 use crate::{BufferConfig, BufferError, Cache, Policy, Replacement, Sizes};
 
 /// A buffer policy with the values of its parameters.
@@ -46,11 +45,6 @@ impl Build {
     pub fn asks_ftl(&self, parameters: &Parameters) -> bool {
         (self.asks_ftl)(parameters)
     }
-}
-
-impl Kind for Build {
-    const NOUN: &'static str = "buffer policy";
-    const BUILTIN: &'static [&'static Info<Self>] = BUILTIN;
 }
 
 /// The configured policy.

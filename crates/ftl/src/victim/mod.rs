@@ -1,4 +1,4 @@
-//! Victim policies of garbage collection: one file, one type, one name each; `table` lists them.
+//! Victim policies of garbage collection: one file, one type, one name each, and their table.
 
 mod candidates;
 mod cost_benefit;
@@ -15,9 +15,17 @@ pub use candidates::{Candidate, Candidates};
 use fifo::Fifo;
 pub(crate) use greedy::Greedy;
 pub use greedy::INFO as GREEDY;
+use onefold_units::policy::Kind;
 use set::Set;
 use table::Way;
 pub use table::{BuildVictim, VictimInfo, VictimPolicies, VictimSetup, VictimSpec};
+
+/// In the order of tables.
+impl Kind for BuildVictim {
+    const NOUN: &'static str = "victim policy";
+    const BUILTIN: &'static [&'static VictimInfo] =
+        &[&greedy::INFO, &cost_benefit::INFO, &fifo::INFO, &d_choices::INFO, &random::INFO];
+}
 
 /// Chooses the superblocks that garbage collection drains and erases.
 ///

@@ -1,10 +1,8 @@
 //! The victim policies, and how they are built.
 
-use onefold_units::policy::{Info, Kind, Parameters, Policies, Spec};
+use onefold_units::policy::{Info, Parameters, Policies, Spec};
 
-use super::{
-    Candidate, Candidates, Looking, Victim, cost_benefit, d_choices, fifo, greedy, random,
-};
+use super::{Candidate, Candidates, Looking, Victim};
 
 /// A victim policy with the values of its parameters.
 pub type VictimSpec = Spec<BuildVictim>;
@@ -56,10 +54,4 @@ impl BuildVictim {
     pub const fn choosing(choose: Choosing) -> Self {
         Self(Way::Choosing(choose))
     }
-}
-
-impl Kind for BuildVictim {
-    const NOUN: &'static str = "victim policy";
-    const BUILTIN: &'static [&'static Info<Self>] =
-        &[&greedy::INFO, &cost_benefit::INFO, &fifo::INFO, &d_choices::INFO, &random::INFO];
 }

@@ -1,5 +1,5 @@
 //! Stream classifiers: which write stream of the FTL a unit goes to. One file, one type, one name
-//! each; `table` lists them.
+//! each, and their table.
 
 mod host;
 mod hot_cold;
@@ -10,7 +10,13 @@ use onefold_units::Lpn;
 pub use table::{BuildClassifier, ClassifierInfo, ClassifierPolicies, ClassifierSpec};
 
 use onefold_units::convert::{index, narrow};
-use onefold_units::policy::Parameters;
+use onefold_units::policy::{Kind, Parameters};
+
+/// In the order of tables.
+impl Kind for BuildClassifier {
+    const NOUN: &'static str = "stream classifier";
+    const BUILTIN: &'static [&'static ClassifierInfo] = &[&host::INFO, &hot_cold::INFO];
+}
 
 /// What a classifier is built from.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! The classifiers, and how they are built.
 
-use onefold_units::policy::{Info, Kind, Policies, Spec};
+use onefold_units::policy::{Info, Policies, Spec};
 
-use super::{Classifier, ClassifierSetup, Classify, UnitWrite, host, hot_cold};
+use super::{Classifier, ClassifierSetup, Classify, UnitWrite};
 
 /// A stream classifier with the values of its parameters.
 pub type ClassifierSpec = Spec<BuildClassifier>;
@@ -48,9 +48,4 @@ impl BuildClassifier {
             Way::Function(stream) => Some(Box::new(stream)),
         }
     }
-}
-
-impl Kind for BuildClassifier {
-    const NOUN: &'static str = "stream classifier";
-    const BUILTIN: &'static [&'static Info<Self>] = &[&host::INFO, &hot_cold::INFO];
 }

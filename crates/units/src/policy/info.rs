@@ -2,9 +2,6 @@
 
 use super::Parameter;
 
-/// Parameters a policy can have.
-pub(super) const PARAMETERS_MOST: usize = 8;
-
 /// A kind of policies, as what builds one of them.
 pub trait Kind: Copy + 'static {
     /// What messages call one of them.

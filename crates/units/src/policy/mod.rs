@@ -28,14 +28,16 @@
 //! # Ok::<(), onefold_units::policy::PolicyError>(())
 //! ```
 
+mod error;
 mod info;
 mod parameters;
 mod policies;
 mod spec;
 mod value;
 
+pub use error::PolicyError;
 pub use info::{Info, Kind};
 pub use parameters::{Parameter, Parameters};
-pub use policies::{Policies, PolicyError};
+pub use policies::Policies;
 pub use spec::Spec;
 pub use value::{Limits, Ratio, Value};

@@ -1,7 +1,9 @@
 //! The parameters of a policy, and their values.
 
-use super::info::PARAMETERS_MOST;
 use super::{Limits, Value};
+
+/// Parameters a policy can have.
+pub(super) const PARAMETERS_MOST: usize = 8;
 
 /// Description of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

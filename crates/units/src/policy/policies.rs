@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::info::PARAMETERS_MOST;
-use super::{Info, Kind, Limits, Spec};
+use super::error::shorten;
+use super::parameters::PARAMETERS_MOST;
+use super::{Info, Kind, PolicyError, Spec};
 
 /// The policies of one kind that can be named: those that Onefold has, and those that a program adds.
 #[derive(Clone)]
@@ -96,59 +97,15 @@ impl<B: Kind> Policies<B> {
     }
 }
 
-/// Why a policy cannot be named so.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PolicyError {
-    /// No policy has the name.
-    #[error("`{name}` is no {noun}; use one of: {known}")]
-    UnknownPolicy {
-        /// What such a policy is called.
-        noun: &'static str,
-        /// The name asked for.
-        name: String,
-        /// The names there are, separated by `, `.
-        known: String,
-    },
-    /// The policy has no such parameter.
-    #[error("the policy {policy} has no parameter `{key}`; {}", any_of(known))]
-    UnknownParameter {
-        /// The policy.
-        policy: &'static str,
-        /// The key asked for.
-        key: String,
-        /// The parameters there are, separated by `, `.
-        known: String,
-    },
-    /// A setting without `=`.
-    #[error("`{setting}` sets nothing in the policy {policy}; write NAME:KEY=VALUE,KEY=VALUE")]
-    NoValue {
-        /// The policy.
-        policy: &'static str,
-        /// The text of the setting.
-        setting: String,
-    },
-    /// The value does not fit the parameter.
-    #[error("{key} of the policy {policy} is `{text}`, expected {limits}")]
-    BadValue {
-        /// The policy.
-        policy: &'static str,
-        /// The parameter.
-        key: &'static str,
-        /// What was given.
-        text: String,
-        /// What is accepted.
-        limits: Limits,
-    },
-}
-
-fn any_of(known: &str) -> String {
-    if known.is_empty() { "it has none".to_owned() } else { format!("use one of: {known}") }
-}
-
-/// Enough of a text to recognise it in an error.
-pub(super) fn shorten(text: &str) -> String {
-    text.chars().take(40).collect()
+impl<B: Kind> Spec<B> {
+    /// Reads `NAME` or `NAME:KEY=VALUE,KEY=VALUE` of a policy that Onefold has;
+    /// [`Policies::parse`] knows others, too.
+    ///
+    /// # Errors
+    /// Says what is wrong, and what is accepted.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        Policies::builtin().parse(text)
+    }
 }
 
 #[cfg(test)]

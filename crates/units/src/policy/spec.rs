@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use super::info::PARAMETERS_MOST;
-use super::parameters::position;
-use super::policies::shorten;
+use super::error::shorten;
+use super::parameters::{PARAMETERS_MOST, position};
 use super::value::parse;
-use super::{Info, Kind, Parameters, Policies, PolicyError, Value};
+use super::{Info, Kind, Parameters, PolicyError, Value};
 
 /// A policy with the values of its parameters. Two are equal if their texts are.
 #[derive(Clone, Copy)]
@@ -24,15 +23,6 @@ impl<B: Kind> Spec<B> {
             *value = parameter.default;
         }
         Self { info, values }
-    }
-
-    /// Reads `NAME` or `NAME:KEY=VALUE,KEY=VALUE` of a policy that Onefold has;
-    /// [`Policies::parse`] knows others, too.
-    ///
-    /// # Errors
-    /// Says what is wrong, and what is accepted.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        Policies::builtin().parse(text)
     }
 
     /// Sets a parameter from its text.
@@ -100,7 +90,7 @@ impl<B> fmt::Debug for Spec<B> {
     }
 }
 
-/// The shortest text that [`Policies::parse`] reads back: parameters at their default are left out.
+/// The shortest text that [`Policies::parse`](super::Policies::parse) reads back: parameters at their default are left out.
 impl<B> fmt::Display for Spec<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info.name)?;
