@@ -17,7 +17,7 @@ use std::io::Write;
 
 use block_mix::block_mix;
 use g1l::{REQUESTS, g1l};
-use onefold_buffer::{Actions, PolicyKind, PolicySpec, Req};
+use onefold_buffer::{Actions, Policies, PolicySpec, Req};
 use onefold_units::convert::float;
 use onefold_units::{Lpn, Op};
 use policy::{AllMapped, build};
@@ -34,8 +34,9 @@ fn cpu_ns() -> Result<f64, Box<dyn std::error::Error>> {
 /// Runs the policies named as arguments, or all of them.
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let named: Vec<String> = std::env::args().skip(1).collect();
-    let all = PolicyKind::ALL.map(PolicyKind::name).map(str::to_owned);
-    let named = if named.is_empty() { all.to_vec() } else { named };
+    let policies = Policies::builtin();
+    let all = policies.iter().map(|info| info.name.to_owned());
+    let named = if named.is_empty() { all.collect() } else { named };
     let mut stdout = std::io::stdout().lock();
     // Kept as 4 B records; the loop below decodes them into requests.
     let (keys, mix): (Vec<u32>, _) = (g1l().collect(), block_mix(FILES));

@@ -48,6 +48,8 @@ pub struct Programmed {
     pub lpn: Lpn,
     /// Where its bytes are.
     pub slot: Slot,
+    /// What the host wrote of it since it was last programmed. The rest completes the unit.
+    pub dirty: PartMask,
 }
 
 /// The entries of one program; [`Actions::batch`] has them.

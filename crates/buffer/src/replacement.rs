@@ -1,8 +1,8 @@
 //! What one policy over single entries decides.
 
 use crate::{
-    Access, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Pages, Req, Setup,
-    Tables, Violation,
+    Access, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Pages, Parameters, Req,
+    Setup, Tables, Violation,
 };
 
 /// What one policy decides: which list an entry is in, and which entry leaves.
@@ -43,6 +43,13 @@ pub trait Replacement: Clone + Send + 'static {
     #[must_use]
     fn scratch(&self) -> u32 {
         0
+    }
+
+    /// Whether, with such parameters, [`Replacement::begin`] asks the FTL: only then does whoever
+    /// drives the buffer keep track of what is mapped.
+    #[must_use]
+    fn asks_ftl(_: &Parameters) -> bool {
+        false
     }
 
     /// Looks at a request before its pages are handled.

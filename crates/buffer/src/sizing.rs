@@ -24,7 +24,7 @@ pub(crate) fn setup_of<R: Replacement>(
     let entry = u64::from(shape.entry_bytes());
     let least = tables.saturating_add(u64::from(R::least(&all)) * entry);
     if config.bytes < least {
-        let policy = config.policy.kind().name();
+        let policy = config.policy.name();
         return Err(BufferError::Tables { policy, bytes: config.bytes, tables, least });
     }
     let slots = narrow(((config.bytes - tables) / entry).min(u64::from(shape.slots())));
@@ -38,7 +38,7 @@ pub(crate) fn setup_of<R: Replacement>(
     };
     let (slots, least) = (setup.shape.slots(), R::least(&setup));
     if slots < least {
-        let policy = config.policy.kind().name();
+        let policy = config.policy.name();
         return Err(BufferError::Areas { policy, slots, least });
     }
     Ok(setup)

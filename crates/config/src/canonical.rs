@@ -40,7 +40,7 @@ impl Config {
         for place in &self.places {
             text += "\n[[stack]]\n";
             let head = place.head();
-            let values = Self::values_of_place(place);
+            let values = self.values_of_place(place);
             for (name, value) in head.iter().chain(&values).filter(|(_, value)| !is_empty(value)) {
                 let _ = writeln!(text, "{name} = {}", value.toml());
             }
@@ -85,7 +85,7 @@ impl Config {
                 for (name, value) in values.head().iter().filter(|(_, value)| !is_empty(value)) {
                     table.insert((*name).to_owned(), value.json());
                 }
-                for (path, value) in Self::values_of_place(values) {
+                for (path, value) in self.values_of_place(values) {
                     let (section, name) = path.split_once('.').unwrap_or(("", path));
                     let section = table.entry(section).or_insert_with(|| Json::Object(Map::new()));
                     section[name] = value.json();

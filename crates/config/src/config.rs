@@ -11,6 +11,7 @@ use crate::key::{self, EXCLUSIVE, KEYS, SPELLINGS};
 use crate::layer::{Author, Entry, Layer};
 use crate::load::{self, Sources};
 use crate::place::PlaceValues;
+use crate::policies::Policies;
 use crate::run::{Align, Fit, Mode, Precondition, Run, Until};
 use crate::tenant::{self, Load, Tenant, TenantValues};
 use crate::value::Value;
@@ -31,6 +32,8 @@ pub struct Config {
     pub(crate) tenants: Vec<TenantValues>,
     pub(crate) places: Vec<PlaceValues>,
     trace_base: Option<PathBuf>,
+    /// What names of policies mean.
+    policies: Policies,
 }
 
 impl PartialEq for Config {
@@ -46,7 +49,7 @@ impl Config {
     /// Names the place, the key, what was found, and the limit.
     pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
         let (name, layers) = load::layers(sources)?;
-        let mut config = Self::defaults();
+        let mut config = Self::defaults(&sources.policies);
         for layer in &layers {
             config.apply(layer)?;
         }
@@ -67,7 +70,7 @@ impl Config {
                 suggestion: None,
             });
         }
-        let mut config = Self::defaults();
+        let mut config = Self::defaults(&Policies::builtin());
         config.apply(&layer)?;
         config.finish("stored")
     }
@@ -127,12 +130,17 @@ impl Config {
         self.settings.iter().filter(move |(_, one)| is_asked(&one.origin)).map(|(path, _)| *path)
     }
 
-    pub(crate) fn defaults() -> Self {
+    pub(crate) const fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    pub(crate) fn defaults(policies: &Policies) -> Self {
         let settings = KEYS
             .iter()
             .map(|key| (key.path, Setting { value: key.default_value(), origin: Origin::Default }))
             .collect();
-        Self { settings, tenants: Vec::new(), places: Vec::new(), trace_base: None }
+        let policies = policies.clone();
+        Self { settings, tenants: Vec::new(), places: Vec::new(), trace_base: None, policies }
     }
 
     fn finish(mut self, name: &str) -> Result<Self, ConfigError> {
@@ -174,11 +182,13 @@ impl Config {
                 key: entry.path.clone(),
                 suggestion: key::suggested(&entry.path),
             })?;
-            let value = key.kind.parse(&entry.raw).map_err(|problem| ConfigError::Value {
-                origin: entry.origin.clone(),
-                key: key.path.to_owned(),
-                found: entry.raw.to_string(),
-                problem: Box::new(problem),
+            let value = key.kind.parse(&entry.raw, &self.policies).map_err(|problem| {
+                ConfigError::Value {
+                    origin: entry.origin.clone(),
+                    key: key.path.to_owned(),
+                    found: entry.raw.to_string(),
+                    problem: Box::new(problem),
+                }
             })?;
             given.insert(path, Setting { value, origin: entry.origin.clone() });
         }

@@ -1,7 +1,7 @@
 //! The device that a configuration describes, as the core's types.
 
 use onefold_buffer::{BufferConfig, Charge};
-use onefold_ftl::{FtlConfig, RemapConfig, RemapScheme, VictimKind};
+use onefold_ftl::{FtlConfig, RemapConfig, RemapScheme};
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span, TimingSpec};
 use onefold_ssd::zns::ZnsConfigError;
 use onefold_ssd::{DedupConfig, HashKind, SsdConfig, Writeback};
@@ -115,6 +115,10 @@ impl Config {
             buffer: self.buffer(),
             writeback: self.writeback(),
             separate_streams: self.flag("buffer.separate_streams"),
+            classifier: match self.setting("ftl.classifier").value {
+                Value::Classifier(policy) => policy,
+                ref other => panic!("ftl.classifier is a stream classifier, not {other:?}"),
+            },
             faults: self.faults(seed),
         })
     }
@@ -167,13 +171,11 @@ impl Config {
                 Value::MapCache(bytes) => bytes,
                 ref other => panic!("ftl.map_cache is a cache size, not {other:?}"),
             },
-            victim: match self.word("ftl.victim") {
-                "cost-benefit" => VictimKind::CostBenefit,
-                "fifo" => VictimKind::Fifo,
-                "d-choices" => VictimKind::DChoices { d: self.narrow("ftl.d") },
-                "random" => VictimKind::Random,
-                _ => VictimKind::Greedy,
+            victim: match self.setting("ftl.victim").value {
+                Value::Victim(policy) => policy,
+                ref other => panic!("ftl.victim is a victim policy, not {other:?}"),
             },
+            victim_draws: self.narrow("ftl.d"),
             gc_start: self.real("ftl.gc_start"),
             gc_stop: self.real("ftl.gc_stop"),
             gc_pacing: self.flag("ftl.gc_pacing"),
@@ -224,7 +226,7 @@ impl Config {
     pub(crate) fn buffer(&self) -> BufferConfig {
         BufferConfig {
             policy: match self.setting("buffer.policy").value {
-                Value::Policy(policy) => policy,
+                Value::Buffer(policy) => policy,
                 ref other => panic!("buffer.policy is a policy, not {other:?}"),
             },
             charge: match self.word("buffer.charge") {

@@ -16,7 +16,7 @@ struct Needs {
     else_: &'static str,
 }
 
-const NEEDS: [Needs; 9] = [
+const NEEDS: [Needs; 10] = [
     Needs {
         keys: &["buffer."],
         except: &["buffer.size"],
@@ -59,9 +59,16 @@ const NEEDS: [Needs; 9] = [
         met: |_, json| {
             // A buffer sends what is append-only to a stream of its own.
             let has_buffer = json["buffer"]["size"] != "0";
-            json["volume"]["mode"] != "none" || has_buffer || has_streams(json)
+            let classified = json["ftl"]["classifier"] != "host";
+            json["volume"]["mode"] != "none" || has_buffer || classified || has_streams(json)
         },
-        else_: "no request has a stream, of which [[tenant]], buffers and volumes have some",
+        else_: "no request has a stream, of which [[tenant]], buffers, volumes and ftl.classifier give some",
+    },
+    Needs {
+        keys: &["ftl.classifier"],
+        except: &[],
+        met: |_, json| json["ftl"]["streams"] != 1,
+        else_: "ftl.streams is 1",
     },
     Needs {
         keys: &["run.mode", "run.speedup", "run.align", "run.fit", "run.repeat", "run.until"],
@@ -135,6 +142,8 @@ mod tests {
             ("ftl.remap_compaction=never", "ftl.remap=lh"),
             ("ftl.streams=2", "volume.mode=log"),
             ("ftl.streams=2", "buffer.size=1MiB"),
+            ("ftl.streams=2", "ftl.classifier=hot-cold"),
+            ("ftl.classifier=hot-cold", "ftl.streams=2"),
             ("run.speedup=2", "trace=a.csv"),
         ] {
             let key = set.split_once('=').unwrap().0;

@@ -2,6 +2,7 @@
 
 mod table;
 
+use crate::policies::Policies;
 use crate::quantity::Measure;
 use crate::raw::Raw;
 use crate::suggest;
@@ -26,7 +27,8 @@ impl Key {
     /// The default as a value.
     pub(crate) fn default_value(&self) -> Value {
         // Programmer error: a test parses every default.
-        self.kind.parse(&Raw::bare(self.default)).expect("defaults of the key table are valid")
+        let raw = Raw::bare(self.default);
+        self.kind.parse(&raw, &Policies::builtin()).expect("defaults of the key table are valid")
     }
 
     /// Section and name within it; top-level keys have the section "".
@@ -145,13 +147,14 @@ mod tests {
     use super::{
         EXCLUSIVE, KEYS, Key, OF_A_DRIVE, REPLAYED, SERVED, STACK_KEYS, TENANT_KEYS, find,
     };
-    use crate::{Config, Sources};
+    use crate::raw::Raw;
+    use crate::{Config, Policies, Sources};
 
     #[test]
     fn every_default_is_valid_and_every_key_explained() {
         for key in KEYS.iter().chain(TENANT_KEYS).chain(STACK_KEYS) {
             let value = key.default_value();
-            let again = key.kind.parse(&crate::raw::Raw::bare(&value.toml())).unwrap();
+            let again = key.kind.parse(&Raw::bare(&value.toml()), &Policies::builtin()).unwrap();
             assert_eq!(value, again, "{}", key.path);
             assert!(key.meaning.ends_with(['.', '%']), "{}", key.path);
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ConfigError;
 use crate::layer::{Author, Entry, Layer};
+use crate::policies::Policies;
 use crate::preset;
 use crate::problem::Problem;
 use crate::raw::Raw;
@@ -18,6 +19,8 @@ pub struct Sources<'a> {
     pub preset: Option<&'a str>,
     /// `KEY=VALUE` of each `--set`, the last one wins.
     pub sets: &'a [String],
+    /// What names of policies mean.
+    pub policies: Policies,
 }
 
 /// Levels of `extends`.

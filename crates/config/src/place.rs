@@ -7,6 +7,7 @@ use crate::error::{ConfigError, Origin};
 use crate::key::{self, STACK_KEYS};
 use crate::layer::{Entry, Layer};
 use crate::load::Chain;
+use crate::policies::Policies;
 use crate::raw::Raw;
 use crate::value::Value;
 
@@ -65,7 +66,7 @@ impl PlaceValues {
             }
             raw => raw.clone(),
         };
-        key.kind.parse(&raw).map_err(|problem| ConfigError::Value {
+        key.kind.parse(&raw, &Policies::builtin()).map_err(|problem| ConfigError::Value {
             origin: entry.origin.clone(),
             key: format!("stack.{}", key.path),
             found: entry.raw.to_string(),

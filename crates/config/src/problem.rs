@@ -1,6 +1,6 @@
 //! What can be wrong with one value.
 
-use onefold_buffer::{PolicyError, PolicyKind};
+use onefold_units::policy::PolicyError;
 
 use crate::suggest;
 
@@ -73,7 +73,7 @@ pub enum Problem {
         /// Largest accepted value.
         max: String,
     },
-    /// No such buffer policy, or none with such a parameter.
+    /// No such policy, or none with such a parameter.
     #[error("{0}")]
     Policy(PolicyError),
 }
@@ -106,9 +106,7 @@ impl Problem {
 
 fn policy_help(error: &PolicyError) -> String {
     let nearest = match error {
-        PolicyError::UnknownPolicy { name } => {
-            suggest::nearest(name, PolicyKind::ALL.map(PolicyKind::name))
-        }
+        PolicyError::UnknownPolicy { name, known, .. } => suggest::nearest(name, known.split(", ")),
         _ => None,
     };
     nearest.map_or_else(

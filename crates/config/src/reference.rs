@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use onefold_buffer::PolicyKind;
+use onefold_units::policy::Info;
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::ConfigError;
 use crate::key::{self, Key, STACK_KEYS, TENANT_KEYS};
+use crate::policies::Policies;
 use crate::preset::PRESETS;
 use crate::quantity::Measure;
 use crate::suggest;
@@ -140,14 +141,26 @@ A `[[stack]]` table describes a device or a layer of a [stack](stacks.md), with 
 sections. The places of a file replace those of what it extends.
 ";
 
-const POLICIES_INTRODUCTION: &str = "
+const BUFFER_INTRODUCTION: &str = "
 ## Buffer policies
 
 `buffer.policy` takes the name of a policy. Parameters that should differ from their defaults follow
-a colon: `--set buffer.policy=pt-lru:p=0.9`. Ratios are exact: `1/3`, `0.33` or `33%`.
+a colon: `--set buffer.policy=pt-lru:p=0.9`. Ratios are exact: `1/3`, `0.33` or `33%`. A program can
+[add its own](own-policy.md), also of the kinds below.
+";
 
-| Policy | What it does | Source |
-|---|---|---|
+const VICTIM_INTRODUCTION: &str = "
+## Victim policies
+
+`ftl.victim` says which superblock garbage collection empties and erases next.
+";
+
+const CLASSIFIER_INTRODUCTION: &str = "
+## Stream classifiers
+
+`ftl.classifier` says which of the write streams of `ftl.streams` a mapping unit goes to. Streams
+have superblocks of their own, so data that dies together should share one. `ftl.separate_gc` keeps
+what garbage collection copies apart already: `hot-cold` then gains little.
 ";
 
 const PRESETS_INTRODUCTION: &str = "\
@@ -207,22 +220,39 @@ pub fn markdown() -> String {
     text + &policies_markdown()
 }
 
-/// The buffer policies and their parameters as Markdown.
+/// The policies and their parameters as Markdown.
 fn policies_markdown() -> String {
+    let Policies { buffer, victim, classifier } = Policies::builtin();
+    [
+        table_of_policies(BUFFER_INTRODUCTION, buffer.iter()),
+        table_of_policies(VICTIM_INTRODUCTION, victim.iter()),
+        table_of_policies(CLASSIFIER_INTRODUCTION, classifier.iter()),
+    ]
+    .concat()
+}
+
+/// The policies of one kind: what each does, then the parameters of all.
+fn table_of_policies<B: 'static>(
+    introduction: &str,
+    policies: impl Iterator<Item = &'static Info<B>>,
+) -> String {
     // Writing to a string cannot fail.
-    let mut text = POLICIES_INTRODUCTION.to_owned();
-    for info in PolicyKind::ALL.map(PolicyKind::info) {
+    let mut text = introduction.to_owned();
+    let mut parameters = String::new();
+    text += "\n| Policy | What it does | Source |\n|---|---|---|\n";
+    for info in policies {
         let _ = writeln!(text, "| `{}` | {} | {} |", info.name, info.about, info.source);
-    }
-    text += "\n| Policy | Parameter | Default | Accepted | Meaning |\n|---|---|---|---|---|\n";
-    for info in PolicyKind::ALL.map(PolicyKind::info) {
         for parameter in info.parameters {
             let _ = writeln!(
-                text,
+                parameters,
                 "| `{}` | `{}` | `{}` | {} | {} |",
                 info.name, parameter.name, parameter.default, parameter.limits, parameter.about
             );
         }
+    }
+    if !parameters.is_empty() {
+        text += "\n| Policy | Parameter | Default | Accepted | Meaning |\n|---|---|---|---|---|\n";
+        text += &parameters;
     }
     text
 }
@@ -308,7 +338,13 @@ fn property(key: &Key) -> Json {
         ]}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Choice { words, .. } => json!({"enum": words}),
-        Kind::Text | Kind::Extent | Kind::Policy => json!({"type": "string"}),
+        Kind::Text | Kind::Extent => json!({"type": "string"}),
+        // Editors offer the names; parameters may follow one.
+        Kind::Policy(kind) => {
+            let names = kind.names();
+            let names: Vec<&str> = names.split(", ").collect();
+            json!({"anyOf": [{"enum": names}, {"type": "string"}]})
+        }
         Kind::Capacity => json!({"anyOf": [
             {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
             {"type": "string", "pattern": format!("^{NUMBER} ?%?$")},

@@ -214,7 +214,7 @@ impl Config {
                 on.push(at);
             }
             let below: Vec<_> = on.iter().map(|at| &places[*at].kind).collect();
-            let config = Self::of_place(values)?;
+            let config = self.of_place(values)?;
             let kind = Builder { values, config }.build(&below, seed)?;
             places.push(Place { name: values.name.clone(), kind, on });
         }
@@ -242,12 +242,12 @@ impl Config {
     /// As [`Config::stack`].
     pub fn device_of_stack(&self, name: &str) -> Result<Option<Self>, ConfigError> {
         let place = self.places.iter().find(|place| place.name == name && place.is_device());
-        place.map(Self::of_place).transpose()
+        place.map(|place| self.of_place(place)).transpose()
     }
 
     /// The keys of a place.
-    pub(crate) fn of_place(values: &PlaceValues) -> Result<Self, ConfigError> {
-        let mut config = Self::defaults();
+    pub(crate) fn of_place(&self, values: &PlaceValues) -> Result<Self, ConfigError> {
+        let mut config = Self::defaults(self.policies());
         values.layers.iter().try_for_each(|layer| config.apply(layer))?;
         if values.kind == "zns" {
             config.put("namespace.type", Value::Word("zoned"), Origin::Default);
@@ -256,9 +256,9 @@ impl Config {
     }
 
     /// The values of a place in canonical order.
-    pub(crate) fn values_of_place(place: &PlaceValues) -> Vec<(&'static str, Value)> {
+    pub(crate) fn values_of_place(&self, place: &PlaceValues) -> Vec<(&'static str, Value)> {
         // They were checked when the configuration was read.
-        let Ok(config) = Self::of_place(place) else { return Vec::new() };
+        let Ok(config) = self.of_place(place) else { return Vec::new() };
         let known = KEYS.iter().filter(|key| place.knows(key.path));
         let values = known.map(|key| (key.path, config.setting(key.path).value.clone()));
         values.filter(|(_, value)| !matches!(value, Value::Text(text) if text.is_empty())).collect()

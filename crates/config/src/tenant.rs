@@ -9,6 +9,7 @@ use crate::error::{ConfigError, TenantProblem};
 use crate::extent::Extent;
 use crate::key::{self, TENANT_KEYS};
 use crate::layer::Entry;
+use crate::policies::Policies;
 use crate::quantity::Measure;
 use crate::suggest;
 use crate::value::Value;
@@ -67,11 +68,13 @@ impl TenantValues {
                     suggestion: suggest::nearest(&entry.path, names),
                 }
             })?;
-            let value = key.kind.parse(&entry.raw).map_err(|problem| ConfigError::Value {
-                origin: entry.origin.clone(),
-                key: format!("tenant.{}", key.path),
-                found: entry.raw.to_string(),
-                problem: Box::new(problem),
+            let value = key.kind.parse(&entry.raw, &Policies::builtin()).map_err(|problem| {
+                ConfigError::Value {
+                    origin: entry.origin.clone(),
+                    key: format!("tenant.{}", key.path),
+                    found: entry.raw.to_string(),
+                    problem: Box::new(problem),
+                }
             })?;
             values.insert(key.path, value);
         }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, Origin};
 use crate::key;
+use crate::policies::Policies;
 use crate::raw::Raw;
 use crate::value::{Capacity, Kind, Value};
 
@@ -35,12 +36,17 @@ pub fn typed(path: &str, text: &str) -> Result<Typed, ConfigError> {
             suggestion: key::suggested(path),
         }
     })?;
-    let value = key.kind.parse(&raw).map_err(|problem| ConfigError::Value {
-        origin: Origin::Arguments,
-        key: path.to_owned(),
-        found: raw.to_string(),
-        problem: Box::new(problem),
-    })?;
+    if matches!(key.kind, Kind::Policy(_)) {
+        // Which policies there are is known where the configuration is loaded.
+        return Ok(Typed::Text(text.to_owned()));
+    }
+    let value =
+        key.kind.parse(&raw, &Policies::builtin()).map_err(|problem| ConfigError::Value {
+            origin: Origin::Arguments,
+            key: path.to_owned(),
+            found: raw.to_string(),
+            problem: Box::new(problem),
+        })?;
     Ok(match (value, raw.real()) {
         // What is written is the share of the spare area, not that of the capacity.
         (_, Some(spare)) if matches!(key.kind, Kind::Spare) => Typed::Real(spare),

@@ -1,8 +1,11 @@
 //! Kinds of values: what a key accepts, how it is read and how it is written.
 
-use onefold_buffer::{PolicyKind, PolicySpec};
+use onefold_buffer::PolicySpec;
+use onefold_ftl::VictimSpec;
+use onefold_ssd::ClassifierSpec;
 
 use crate::extent::Extent;
+use crate::policies::{Policies, PolicyKind};
 use crate::problem::Problem;
 use crate::quantity::Measure;
 use crate::raw::Raw;
@@ -45,7 +48,11 @@ pub(crate) enum Value {
     /// Part of the logical space.
     Extent(Extent),
     /// Buffer policy with its parameters.
-    Policy(PolicySpec),
+    Buffer(PolicySpec),
+    /// Victim policy with its parameters.
+    Victim(VictimSpec),
+    /// Stream classifier with its parameters.
+    Classifier(ClassifierSpec),
 }
 
 /// What a key accepts.
@@ -75,13 +82,13 @@ pub(crate) enum Kind {
     MapCache { min: u64 },
     /// A part of the logical space.
     Extent,
-    /// A buffer policy, `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
-    Policy,
+    /// A policy, `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
+    Policy(PolicyKind),
 }
 
 impl Kind {
-    /// Reads a value of this kind.
-    pub(crate) fn parse(&self, raw: &Raw) -> Result<Value, Problem> {
+    /// Reads a value of this kind. Names of policies are those of `policies`.
+    pub(crate) fn parse(&self, raw: &Raw, policies: &Policies) -> Result<Value, Problem> {
         let expected = || Problem::Expected { what: self.expectation() };
         match *self {
             Self::Count { min, max } => {
@@ -141,9 +148,16 @@ impl Kind {
             Self::Extent => {
                 raw.text().and_then(Extent::parse).map(Value::Extent).ok_or_else(expected)
             }
-            Self::Policy => {
+            Self::Policy(kind) => {
                 let text = raw.text().ok_or_else(expected)?;
-                PolicySpec::parse(text).map(Value::Policy).map_err(Problem::Policy)
+                let value = match kind {
+                    PolicyKind::Buffer => policies.buffer.parse(text).map(Value::Buffer),
+                    PolicyKind::Victim => policies.victim.parse(text).map(Value::Victim),
+                    PolicyKind::Classifier => {
+                        policies.classifier.parse(text).map(Value::Classifier)
+                    }
+                };
+                value.map_err(Problem::Policy)
             }
             Self::MapCache { min } => self.map_cache(raw, min),
         }
@@ -198,7 +212,7 @@ impl Kind {
             | Self::Text
             | Self::Capacity
             | Self::Extent
-            | Self::Policy => (String::new(), String::new()),
+            | Self::Policy(_) => (String::new(), String::new()),
         };
         Problem::Range { min, max }
     }
@@ -225,7 +239,7 @@ impl Kind {
             Self::Extent => {
                 "a range of sizes or percentages such as \"0..1GiB\" or \"25%..50%\"".to_owned()
             }
-            Self::Policy => "a buffer policy such as \"lru\" or \"pt-lru:p=0.9\"".to_owned(),
+            Self::Policy(kind) => kind.expectation().to_owned(),
         }
     }
 
@@ -244,7 +258,7 @@ impl Kind {
             Self::Capacity => "fraction or size",
             Self::MapCache { .. } => "\"all\" or size",
             Self::Extent => "range",
-            Self::Policy => "policy",
+            Self::Policy(_) => "policy",
         }
     }
 
@@ -270,7 +284,7 @@ impl Kind {
             Self::Capacity => "above 0, below 1 or below raw".to_owned(),
             Self::MapCache { min } => format!("at least {}", Measure::Size.format(min)),
             Self::Extent => "0..100%".to_owned(),
-            Self::Policy => PolicyKind::ALL.map(PolicyKind::name).join(", "),
+            Self::Policy(kind) => kind.names(),
         }
     }
 }
@@ -354,7 +368,9 @@ impl Value {
             Self::Text(text) => text.as_str().into(),
             Self::MapCache(None) => "all".into(),
             Self::Extent(extent) => extent.to_string().into(),
-            Self::Policy(policy) => policy.to_string().into(),
+            Self::Buffer(policy) => policy.to_string().into(),
+            Self::Victim(policy) => policy.to_string().into(),
+            Self::Classifier(policy) => policy.to_string().into(),
         }
     }
 }

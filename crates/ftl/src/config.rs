@@ -1,38 +1,6 @@
 //! What can be chosen about the FTL.
 
-use crate::RemapConfig;
-
-/// Victim policy of garbage collection (ssd.md 1.2). One policy, one file, one name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VictimKind {
-    /// Fewest valid slots.
-    Greedy,
-    /// Largest (1 - u) / 2u x age.
-    CostBenefit,
-    /// Oldest.
-    Fifo,
-    /// Fewest valid slots among `d` drawn at random.
-    DChoices {
-        /// Candidates drawn, at least 1.
-        d: u32,
-    },
-    /// Any.
-    Random,
-}
-
-impl VictimKind {
-    /// Name in configuration, tables and errors.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Greedy => "greedy",
-            Self::CostBenefit => "cost-benefit",
-            Self::Fifo => "fifo",
-            Self::DChoices { .. } => "d-choices",
-            Self::Random => "random",
-        }
-    }
-}
+use crate::{GREEDY, RemapConfig, VictimSpec};
 
 /// Configuration of the FTL; shares are fractions of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,7 +13,9 @@ pub struct FtlConfig {
     /// Map cache in bytes; `None` = the whole map is in DRAM.
     pub map_cache_bytes: Option<u64>,
     /// Victim policy.
-    pub victim: VictimKind,
+    pub victim: VictimSpec,
+    /// Candidates that the victim policy `d-choices` draws, at least 1.
+    pub victim_draws: u32,
     /// Free share of a pool at which background collection starts.
     pub gc_start: f64,
     /// Free share of a pool at which a host write waits for collection.
@@ -83,12 +53,13 @@ impl FtlConfig {
     /// A plain page-mapping FTL of so many units: greedy victims, no checkpoints, no remapping.
     /// What should differ is named beside it.
     #[must_use]
-    pub const fn plain(logical_units: u64) -> Self {
+    pub fn plain(logical_units: u64) -> Self {
         Self {
             logical_units,
             snapshot_units: 0,
             map_cache_bytes: None,
-            victim: VictimKind::Greedy,
+            victim: VictimSpec::new(&GREEDY),
+            victim_draws: 10,
             gc_start: 0.05,
             gc_stop: 0.0,
             gc_pacing: true,

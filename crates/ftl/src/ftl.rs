@@ -29,7 +29,7 @@ use crate::remap::{Piece, Remap, Ring};
 use crate::stats::{FtlStats, SpaceMap, Wear};
 use crate::superblock::{Map, State, Superblock, ValidBits};
 use crate::trim_log::TrimLog;
-use crate::{ConfigError, FtlConfig, RemapScheme, RemapStats};
+use crate::{ConfigError, FtlConfig, RemapScheme, RemapStats, VictimSetup};
 
 /// A page-mapping flash translation layer over one array.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl<M: Media> Ftl<M> {
         config: FtlConfig,
         bad_superblocks: u32,
     ) -> Result<Self, ConfigError> {
-        let mut ftl = Self::blank(nand, config)?;
+        let mut ftl = Self::blank(nand, &config)?;
         ftl.retire_factory_bad(bad_superblocks)?;
         for at in 0..u32_from(ftl.superblocks.len()) {
             ftl.release(SuperblockId::new(at));
@@ -96,17 +96,23 @@ impl<M: Media> Ftl<M> {
     }
 
     /// An FTL with every superblock still unassigned.
-    pub(crate) fn blank(nand: Nand<M>, config: FtlConfig) -> Result<Self, ConfigError> {
+    pub(crate) fn blank(nand: Nand<M>, config: &FtlConfig) -> Result<Self, ConfigError> {
         let geometry = *nand.geometry();
-        let layout = Layout::new(&geometry, &config)?;
+        let layout = Layout::new(&geometry, config)?;
         let pools = geometry.pools();
         let per_pool = geometry.superblocks_per_pool();
         let unit = index(geometry.unit_bytes());
         let make_pool = |pool: u32| {
-            Pool::new(config.victim, per_pool, config.seed.wrapping_add(u64::from(pool)))
+            let setup = VictimSetup {
+                parameters: config.victim.parameters(),
+                superblocks: per_pool,
+                seed: config.seed.wrapping_add(u64::from(pool)),
+                draws: config.victim_draws,
+            };
+            Pool::new(&config.victim, &setup)
         };
         Ok(Self {
-            config,
+            config: *config,
             layout,
             map: Map::new(layout.units, geometry.total_slots()),
             valid: ValidBits::new(geometry.superblocks(), geometry.slots()),
@@ -129,7 +135,7 @@ impl<M: Media> Ftl<M> {
             hungry: 0,
             remap: Remap::new(config.remap, &geometry, &layout).map(Box::new),
             copied: RemapStats::default(),
-            contents: contents(&config, &geometry),
+            contents: contents(config, &geometry),
             ring: Ring::default(),
             moving: BTreeSet::new(),
             pieces: Vec::new(),

@@ -185,7 +185,8 @@ impl<M: Media> Ftl<M> {
         let capacity = self.layout.data_slots();
         let about = |place: u32| {
             let block = &superblocks[geometry.superblock_of_pool(pool, place).index()];
-            Candidate { valid: block.valid, capacity, age: seq - block.closed_at }
+            let (valid, age, erases) = (block.valid, seq - block.closed_at, block.erases);
+            Candidate { place, valid, capacity, age, erases }
         };
         let state = &mut self.pools[index(pool)];
         if state.barren < BARREN_MAX {

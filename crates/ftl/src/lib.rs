@@ -77,7 +77,7 @@ mod victim;
 mod write;
 
 pub use check::Violation;
-pub use config::{FtlConfig, VictimKind};
+pub use config::FtlConfig;
 pub use config_error::ConfigError;
 pub use error::FtlError;
 pub use fingerprints::{Fingerprint, FingerprintIndex};
@@ -90,3 +90,7 @@ pub use remap::{
     RemapOutcome, RemapRange, RemapScheme, RemapStats,
 };
 pub use stats::{FtlStats, SpaceMap, Wear};
+pub use victim::{
+    BuildVictim, Candidate, Candidates, GREEDY, Victim, VictimInfo, VictimPolicies, VictimSetup,
+    VictimSpec,
+};

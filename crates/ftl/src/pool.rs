@@ -6,8 +6,7 @@ use std::collections::BinaryHeap;
 use onefold_nand::MediaError;
 use onefold_units::{Cause, Nanos, SuperblockId};
 
-use crate::VictimKind;
-use crate::victim::Victims;
+use crate::victim::{VictimSetup, VictimSpec, Victims};
 
 /// State of one pool.
 #[derive(Clone, Debug)]
@@ -48,10 +47,10 @@ pub(crate) struct Collection {
 }
 
 impl Pool {
-    pub(crate) fn new(kind: VictimKind, superblocks: u32, seed: u64) -> Self {
+    pub(crate) fn new(victim: &VictimSpec, setup: &VictimSetup) -> Self {
         Self {
             free: BinaryHeap::new(),
-            victims: Victims::new(kind, superblocks, seed),
+            victims: Victims::new(victim, setup),
             valid: 0,
             collection: None,
             aside: Vec::new(),

@@ -74,7 +74,7 @@ impl<M: Media> Ftl<M> {
         bad_superblocks: u32,
         on_log_damage: OnLogDamage,
     ) -> Result<(Self, RecoveryReport), RecoverError> {
-        let mut ftl = Self::blank(nand, config)?;
+        let mut ftl = Self::blank(nand, &config)?;
         ftl.retire_factory_bad(bad_superblocks)?;
         let units = ftl.map.l2p.len();
         let mut recovery = Recovery {

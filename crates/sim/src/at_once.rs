@@ -295,7 +295,7 @@ mod tests {
     /// Where several tenants are ready at the same time, turns go by their weights.
     #[test]
     fn turns_go_by_weight() -> Result<(), SimError> {
-        let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &[] })?;
+        let config = Config::load(&Sources { preset: Some("s1"), ..Sources::default() })?;
         let tenant = |weight| {
             let text = "randread,bs=4KiB,qd=4,requests=400";
             let load = Workload::parse(text).and_then(|load| load.instantiate(1 << 24, 1));

@@ -391,7 +391,7 @@ mod tests {
     /// passes everything on.
     #[test]
     fn changes_keep_their_order_whatever_is_refused() -> Result<(), SimError> {
-        let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &[] })?;
+        let config = Config::load(&Sources { preset: Some("s1"), ..Sources::default() })?;
         for (seed, passing) in (0..50).map(|seed| (seed, seed % 2 > 0)) {
             let text = "mix,bs=4KiB,qd=16,requests=300,trim_share=0.1,flush_every=20";
             let load = || {
@@ -431,7 +431,7 @@ mod tests {
     /// over, which are of nobody else then.
     #[test]
     fn requests_below_end_once_whatever_fails() -> Result<(), SimError> {
-        let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &[] })?;
+        let config = Config::load(&Sources { preset: Some("s1"), ..Sources::default() })?;
         let mut failed = 0;
         for seed in 0..50 {
             let text = "mix,bs=32KiB,align=4KiB,qd=16,requests=300,trim_share=0.1";

@@ -9,7 +9,7 @@
 //!
 //! // What `onefold sim run --preset s1 --set .. --workload ..` does.
 //! let sets = ["geometry.blocks=40", "capacity.logical=512MiB", "precondition.fill=1"].map(str::to_owned);
-//! let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &sets })?;
+//! let config = Config::load(&Sources { preset: Some("s1"), sets: &sets, ..Sources::default() })?;
 //! let load = Load::Workload("randwrite,bs=4KiB,qd=32,requests=20k".to_owned());
 //! let setup = Setup {
 //!     config: config.with_load(&load),

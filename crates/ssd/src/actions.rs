@@ -10,7 +10,7 @@ mod job;
 use onefold_buffer::{Action, Actions, PartMask, Programmed, Slot, Stream};
 use onefold_ftl::FtlError;
 use onefold_nand::{Delay, Grant, Media};
-use onefold_units::convert::{index, narrow};
+use onefold_units::convert::{index, narrow, u64_from};
 use onefold_units::{Cause, Lpn, Nanos};
 
 use crate::command::is_power_lost;
@@ -267,13 +267,16 @@ impl<M: Media> Ssd<M> {
         kind: Stream,
         entries: &[Programmed],
     ) -> Result<(), SsdError> {
-        let stream = self.placement(job.stream, kind);
-        let pages = self.unit / 4096;
+        let asked = self.placement(job.stream, kind);
         let awaited = job.awaits(entries);
         let mut all = Ok(());
         for entry in entries {
+            let stream = match self.classified {
+                None => asked,
+                Some(_) => self.stream(entry.lpn, u64_from(entries.len()), asked),
+            };
             if !self.is_complete(job, *entry)? {
-                self.strand(entry.lpn, entry.slot, stream);
+                self.strand(*entry, stream);
                 if let Some(buffer) = &mut self.buffer {
                     buffer.dirty.remove(entry.lpn);
                 }
@@ -289,12 +292,13 @@ impl<M: Media> Ssd<M> {
                 if awaited { job.times.ready } else { buffer.wait_for_pool(job.times.ready) };
             let at = Times { ready, ..job.times }.host();
             let data = buffer.slot(entry.slot);
+            let pages = buffer.pages(entry.dirty);
             let unit = Unit { lpn: entry.lpn, pages, stream, data, content: UNKNOWN };
             let grant = match store(&mut self.ftl, self.dedup.as_mut(), at, unit) {
                 Ok(grant) => grant,
                 Err(error) if is_power_lost(&error.into()) => return Err(error.into()),
                 Err(error) => {
-                    self.strand(entry.lpn, entry.slot, stream);
+                    self.strand(*entry, stream);
                     all = all.and_then(|()| Err(error.into()));
                     continue;
                 }

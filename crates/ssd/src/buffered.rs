@@ -1,6 +1,6 @@
 //! The DRAM buffer: a policy, the bytes of its slots, and what is between them and flash.
 
-use onefold_buffer::{Actions, Policy, Programmed, Slot, Stats};
+use onefold_buffer::{Actions, PartMask, Policy, PolicySpec, Programmed, Slot, Stats};
 use onefold_nand::Media;
 use onefold_units::Nanos;
 use onefold_units::convert::{index, u32_from};
@@ -39,6 +39,11 @@ struct Served {
     requests: u64,
 }
 
+/// Whether a policy asks about pages.
+fn asks_ftl(policy: &PolicySpec) -> bool {
+    policy.info().build.asks_ftl(&policy.parameters())
+}
+
 impl Buffered {
     /// The buffer in front of a device of `units` units.
     pub(crate) fn new<M: Media>(
@@ -49,7 +54,7 @@ impl Buffered {
         let unit = index(config.geometry.unit_bytes());
         let stored = if M::STORES { unit } else { 0 };
         // Extents of a stored device and policies that ask the FTL need to know dirty units.
-        let tracks = M::STORES || config.buffer.policy.asks_ftl();
+        let tracks = M::STORES || asks_ftl(&config.buffer.policy);
         let pool = match config.writeback {
             Writeback::Sync => None,
             Writeback::Async { slots } => Some(Pool::new(slots, stored)),
@@ -74,6 +79,15 @@ impl Buffered {
     pub(crate) fn slot_mut(&mut self, slot: Slot) -> &mut [u8] {
         let start = slot.index() * self.unit;
         self.bytes.get_mut(start..start + self.unit).unwrap_or_default()
+    }
+
+    /// Pages of 4 KiB of which these parts of a unit have some.
+    #[inline]
+    pub(crate) fn pages(&self, parts: PartMask) -> u64 {
+        if self.unit == 4096 {
+            return u64::from(parts.bits() != 0);
+        }
+        parts.pages(self.policy.part_bytes()).into()
     }
 
     /// When a victim can move out of its slot, at `ready` or later.

@@ -5,7 +5,7 @@ use onefold_ftl::FtlConfig;
 use onefold_nand::{FaultSpec, Geometry, TimingSpec};
 use onefold_units::Nanos;
 
-use crate::HashKind;
+use crate::{ClassifierSpec, HOST, HashKind};
 
 /// A modelled SSD. Whether the parts fit together is judged by the device when it is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,8 @@ pub struct SsdConfig {
     pub writeback: Writeback,
     /// Programs of append-only data go to the last of [`FtlConfig::streams`], if there are several.
     pub separate_streams: bool,
+    /// Which of [`FtlConfig::streams`] a unit goes to.
+    pub classifier: ClassifierSpec,
     /// Injected faults.
     pub faults: FaultSpec,
 }
@@ -87,7 +89,7 @@ impl Writeback {
 /// timings of preset `s1`, three quarters of it visible, no buffer.
 #[must_use]
 pub fn example_config() -> SsdConfig {
-    use onefold_buffer::{Charge, PolicyKind, PolicySpec};
+    use onefold_buffer::{Charge, LRU, PolicySpec};
     use onefold_nand::{GeometrySpec, Span};
 
     let geometry = Geometry::new(GeometrySpec {
@@ -107,13 +109,14 @@ pub fn example_config() -> SsdConfig {
         ftl: FtlConfig::plain(geometry.total_slots() * 3 / 4),
         dedup: DedupConfig::DEFAULT,
         buffer: BufferConfig {
-            policy: PolicySpec::new(PolicyKind::Lru),
+            policy: PolicySpec::new(&LRU),
             bytes: 0,
             charge: Charge::Paper,
             volatile: true,
         },
         writeback: Writeback::Sync,
         separate_streams: true,
+        classifier: ClassifierSpec::new(&HOST),
         faults: FaultSpec::default(),
     }
 }

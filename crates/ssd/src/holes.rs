@@ -32,9 +32,11 @@ pub(crate) struct Holes {
 /// A unit that is in no slot and not on flash.
 #[derive(Clone, Debug)]
 pub(crate) struct Stranded {
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// The parts that only flash has.
-    holes: u16,
+    pub(crate) holes: u16,
+    /// The parts that the host wrote.
+    pub(crate) dirty: u16,
     /// Where it is written.
     pub(crate) stream: u32,
 }
@@ -123,20 +125,15 @@ impl Holes {
         PartMask::new(stranded.holes & parts.bits())
     }
 
-    /// Keeps a unit of which these parts lack, over what was kept of it before.
-    pub(crate) fn strand(
-        &mut self,
-        lpn: Lpn,
-        (mut bytes, stream): (Vec<u8>, u32),
-        lacks: PartMask,
-        part_bytes: u32,
-    ) {
-        let mut holes = lacks;
+    /// Keeps a unit, over what was kept of it before.
+    pub(crate) fn strand(&mut self, lpn: Lpn, mut unit: Stranded, part_bytes: u32) {
         if let Some(older) = self.stranded.get(&lpn) {
-            copy(PartMask::new(lacks.bits() & !older.holes), part_bytes, &older.bytes, &mut bytes);
-            holes = PartMask::new(lacks.bits() & older.holes);
+            let missing = PartMask::new(unit.holes & !older.holes);
+            copy(missing, part_bytes, &older.bytes, &mut unit.bytes);
+            unit.holes &= older.holes;
+            unit.dirty |= older.dirty;
         }
-        self.stranded.insert(lpn, Stranded { bytes, holes: holes.bits(), stream });
+        self.stranded.insert(lpn, unit);
     }
 }
 

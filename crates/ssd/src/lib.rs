@@ -17,6 +17,7 @@
 
 mod actions;
 mod buffered;
+mod classifier;
 mod command;
 mod config;
 mod decide;
@@ -37,6 +38,10 @@ mod unit_set;
 mod write_back;
 pub mod zns;
 
+pub use classifier::{
+    BuildClassifier, Classifier, ClassifierInfo, ClassifierPolicies, ClassifierSetup,
+    ClassifierSpec, HOST, UnitWrite,
+};
 pub use command::{Command, Completion, Payload, SsdError};
 pub use config::{DedupConfig, SsdConfig, Writeback, example_config};
 pub use dedup::DedupStats;

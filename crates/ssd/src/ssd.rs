@@ -7,6 +7,7 @@ use onefold_units::convert::{index, narrow};
 use onefold_units::{Lpn, Nanos};
 
 use crate::buffered::Buffered;
+use crate::classifier::Classified;
 use crate::dedup::{Dedup, DedupStats, Unit, content_of_unit, store};
 use crate::times::Times;
 use crate::{BuildError, HostStats, SsdConfig, SsdError};
@@ -17,6 +18,7 @@ pub struct Ssd<M> {
     pub(crate) ftl: Ftl<M>,
     pub(crate) buffer: Option<Buffered>,
     pub(crate) dedup: Option<Dedup>,
+    pub(crate) classified: Option<Classified>,
     pub(crate) host: HostStats,
     pub(crate) capacity: u64,
     pub(crate) unit: u64,
@@ -86,6 +88,7 @@ impl<M: Media> Ssd<M> {
             collects_when_idle: config.ftl.gc_idle,
             unit_shift: unit.trailing_zeros(),
             scratch: vec![0; if M::STORES { index(unit) } else { 0 }],
+            classified: Classified::new(&config.classifier, ftl.host_units(), config.ftl.streams),
             ftl,
             buffer,
             dedup,
@@ -211,8 +214,18 @@ impl<M: Media> Ssd<M> {
     /// What the FTL reported.
     pub fn prefill(&mut self, at: At, lpn: Lpn, contents: &[u128]) -> Result<Grant, FtlError> {
         let pages = self.ftl.nand().geometry().pages_per_unit();
-        let unit = Unit { lpn, pages, stream: 0, data: &[], content: content_of_unit(contents) };
+        let stream = if self.classified.is_some() { self.stream(lpn, 1, 0) } else { 0 };
+        let unit = Unit { lpn, pages, stream, data: &[], content: content_of_unit(contents) };
         store(&mut self.ftl, self.dedup.as_mut(), at, unit)
+    }
+
+    /// The stream of a unit that comes with `units` and for which `stream` was asked.
+    #[cold]
+    pub(crate) fn stream(&mut self, lpn: Lpn, units: u64, stream: u32) -> u32 {
+        match &mut self.classified {
+            None => stream,
+            Some(classified) => classified.stream(lpn, units, stream),
+        }
     }
 
     /// Whether writes are deduplicated.

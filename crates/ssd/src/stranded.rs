@@ -1,7 +1,7 @@
 //! Units of the buffer that are read and programmed although parts of them are missing
 //! (`crate::holes`).
 
-use onefold_buffer::{PartMask, Slot};
+use onefold_buffer::{PartMask, Programmed};
 use onefold_nand::{Grant, Media};
 use onefold_units::convert::narrow;
 use onefold_units::{Cause, Lpn, Nanos};
@@ -47,7 +47,8 @@ impl<M: Media> Ssd<M> {
     }
 
     /// A unit that is to be programmed cannot be (invariant 2).
-    pub(crate) fn strand(&mut self, lpn: Lpn, slot: Slot, stream: u32) {
+    pub(crate) fn strand(&mut self, entry: Programmed, stream: u32) {
+        let Programmed { lpn, slot, dirty } = entry;
         let all = below(narrow(self.unit) / self.part_bytes());
         let part_bytes = self.part_bytes();
         let Some(buffer) = &mut self.buffer else { return };
@@ -57,7 +58,8 @@ impl<M: Media> Ssd<M> {
             return;
         }
         let bytes = buffer.slot(slot).to_vec();
-        buffer.holes.strand(lpn, (bytes, stream), lacks, part_bytes);
+        let unit = Stranded { bytes, holes: lacks.bits(), dirty: dirty.bits(), stream };
+        buffer.holes.strand(lpn, unit, part_bytes);
         if let Some(pool) = &mut buffer.pool {
             pool.forget(lpn, 1);
         }
@@ -84,10 +86,11 @@ impl<M: Media> Ssd<M> {
         let read = self.read_unit(times, (lpn, all), Cause::Padding, &mut unit).1?;
         let ready = read.map_or(times.ready, |grant| grant.done);
         let Some(buffer) = &mut self.buffer else { return Ok(ready) };
-        let Some(Stranded { stream, .. }) = buffer.holes.stranded.get(&lpn) else {
+        let Some(Stranded { stream, dirty, .. }) = buffer.holes.stranded.get(&lpn) else {
             return Ok(ready);
         };
-        let (stream, pages, data) = (*stream, self.unit / 4096, &unit[..]);
+        let pages = buffer.pages(PartMask::new(*dirty));
+        let (stream, data) = (*stream, &unit[..]);
         let unit = Unit { lpn, pages, stream, data, content: UNKNOWN };
         let at = Times { ready, ..times }.host();
         let grant = store(&mut self.ftl, self.dedup.as_mut(), at, unit)?;

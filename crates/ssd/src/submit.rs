@@ -185,11 +185,21 @@ impl<M: Media> Ssd<M> {
         data: &[u8],
         content: u128,
     ) -> Result<Grant, SsdError> {
-        let stream = u32::from(command.stream);
+        let stream = match self.classified {
+            None => u32::from(command.stream),
+            Some(_) => self.stream_of(part.lpn, command),
+        };
         // Zeroing the edge of a trim rewrites the unit, but the host wrote none of it.
         let pages = if command.op == Op::Write { part.pages() } else { 0 };
         let unit = Unit { lpn: part.lpn, pages, stream, data, content };
         Ok(store(&mut self.ftl, self.dedup.as_mut(), times.host(), unit)?)
+    }
+
+    /// The stream that the classifier chooses for a unit of a command.
+    #[cold]
+    fn stream_of(&mut self, lpn: Lpn, command: &Command) -> u32 {
+        let span = Span { offset: command.offset, len: command.len, shift: self.unit_shift };
+        self.stream(lpn, span.units().1, command.stream.into())
     }
 
     /// Read-modify-write: puts `data` (zeroes if `None`) into a unit that is covered in part.

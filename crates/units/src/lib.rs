@@ -1,5 +1,5 @@
 //! Words that every layer shares: newtypes for addresses, counts and times, the commands of a block
-//! interface, the causes of flash traffic, and the deterministic random generator.
+//! interface, the causes of flash traffic, policies by name, and the deterministic random generator.
 //!
 //! Nothing here does I/O, reads a clock or allocates per request.
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ mod command;
 pub mod convert;
 mod divisor;
 pub mod numbers;
+pub mod policy;
 mod quantities;
 mod rng;
 mod zone;

@@ -45,7 +45,7 @@ impl Entries {
         block: &mut Vec<Programmed>,
         out: &mut Actions,
     ) -> u64 {
-        let missing = PartMask::new(self.shape.full());
+        let (missing, nothing) = (PartMask::new(self.shape.full()), PartMask::new(0));
         let key = |id: Option<&NodeId>| id.map_or(0, |id| self.slab.node(*id).key);
         let first = key(group.first()) / pages * pages;
         let last = last.min(first.saturating_add(pages - 1)).max(key(group.last()));
@@ -56,15 +56,16 @@ impl Entries {
                 let (lpn, slot) = (Lpn::new(key), Slot::new(scratch));
                 scratch += 1;
                 out.push(Action::PadRead { lpn, slot, missing });
-                block.push(Programmed { lpn, slot });
+                block.push(Programmed { lpn, slot, dirty: nothing });
                 continue;
             };
             if self.is_dirty(id) {
                 dirty += 1;
-                self.mark_programmed(id, out);
+                block.push(self.mark_programmed(id, out));
+                continue;
             }
             let (lpn, slot) = self.place(id);
-            block.push(Programmed { lpn, slot });
+            block.push(Programmed { lpn, slot, dirty: nothing });
         }
         dirty
     }

@@ -5,7 +5,7 @@ use onefold_units::convert::{index, u32_from};
 
 use super::Entries;
 use crate::shape::SCAN_MAX;
-use crate::{Action, Actions, ListId, Node, NodeId, Programmed, Req, Slot, Stream};
+use crate::{Action, Actions, ListId, Node, NodeId, PartMask, Programmed, Req, Slot, Stream};
 
 impl Entries {
     /// Evicts the oldest entry of a list, and returns how many slots that freed: see
@@ -78,7 +78,8 @@ impl Entries {
             self.pad(id, out);
         }
         self.count_programs(tenant, 1);
-        out.program_one(|| (self.streams[usize::from(list)], Programmed { lpn, slot }));
+        let dirty = PartMask::new(dirty);
+        out.program_one(|| (self.streams[usize::from(list)], Programmed { lpn, slot, dirty }));
         key
     }
 
@@ -197,22 +198,24 @@ impl Entries {
     fn program(&mut self, stream: Stream, batch: &[NodeId], out: &mut Actions) {
         let k = index(self.shape.per_program());
         assert!((1..=k).contains(&batch.len()), "invariant 7: a program of {} of {k}", batch.len());
+        let mut block = std::mem::take(&mut self.block);
+        block.clear();
         for id in batch {
-            self.mark_programmed(*id, out);
+            block.push(self.mark_programmed(*id, out));
         }
         let first = self.stats.tenant_mut(self.slab.node(batch[0]).tenant);
         first.programs += 1;
         first.short_programs += u64::from(batch.len() < k);
-        let programmed = batch.iter().map(|id| self.place(*id));
-        out.program(stream, programmed.map(|(lpn, slot)| Programmed { lpn, slot }));
+        out.program(stream, block.iter().copied());
+        self.block = block;
     }
 
     /// The entry is part of the next program: it becomes clean and complete.
-    pub(super) fn mark_programmed(&mut self, id: NodeId, out: &mut Actions) {
+    pub(super) fn mark_programmed(&mut self, id: NodeId, out: &mut Actions) -> Programmed {
         let padded = u64::from(self.complete(id, out));
         let node = self.slab.node_mut(id);
         assert!(node.dirty != 0, "invariant 7: entry {} is clean", node.key);
-        node.dirty = 0;
+        let dirty = PartMask::new(std::mem::take(&mut node.dirty));
         let area = self.stats.area_mut(node.list);
         area.dirty -= 1;
         area.flushed += 1;
@@ -220,6 +223,8 @@ impl Entries {
         owner.pad_reads += padded;
         owner.pages_programmed += 1;
         owner.dirty = owner.dirty.wrapping_sub(1);
+        let (lpn, slot) = self.place(id);
+        Programmed { lpn, slot, dirty }
     }
 
     /// Programs the dirty entries of a list, oldest first. They stay, clean, where they are.

@@ -3,7 +3,7 @@
 use onefold_units::convert::index;
 
 use super::Entries;
-use crate::{Action, Actions, ListId, Node, NodeId, Programmed};
+use crate::{Action, Actions, ListId, Node, NodeId, PartMask, Programmed};
 
 /// Entries that are neighbours in a list.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,8 @@ impl Entries {
             if dirty == 0 {
                 out.push(Action::Drop { lpn, slot });
             } else {
-                out.program_one(|| (stream, Programmed { lpn, slot }));
+                let dirty = PartMask::new(dirty);
+                out.program_one(|| (stream, Programmed { lpn, slot, dirty }));
             }
             self.slab.leave_bucket(id, self.index.head_mut(key));
             id = NodeId(newer);

@@ -3,7 +3,7 @@
 use super::oldest_clean::OldestClean;
 use super::second_chance::{cool, oldest_unspared, warm};
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
+    Access, Actions, Area, Build, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
     Replacement, Setup, Value, Violation,
 };
 
@@ -11,7 +11,7 @@ const COLD: ListId = ListId(0);
 const HOT: ListId = ListId(1);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "ad-lru",
     about: "Cold and hot list; clean entries first in the one the victim comes from.",
     source: "Jin, Ou, Haerder, Li 2012, AD-LRU",
@@ -21,6 +21,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         limits: Limits::Ratio,
         about: "Share of the entries the cold list keeps.",
     }],
+    build: Build::of::<AdLru>(),
 };
 
 /// Two LRU lists: a miss enters the cold one, a hit lifts an entry into the hot one. The cold list

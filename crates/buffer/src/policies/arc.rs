@@ -2,7 +2,8 @@
 //! Source: Megiddo, Modha 2003, figure 4.
 
 use crate::{
-    Access, Actions, Area, Entries, ListId, Memory, NodeId, Pages, PolicyInfo, Replacement, Setup,
+    Access, Actions, Area, Build, Entries, ListId, Memory, NodeId, Pages, PolicyInfo, Replacement,
+    Setup,
 };
 
 /// T1 and T2 of the paper: entries seen once, and more often.
@@ -13,11 +14,12 @@ const ONCE_OUT: ListId = ListId(2);
 const OFTEN_OUT: ListId = ListId(3);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "arc",
     about: "Two LRU lists for recency and frequency that balance themselves by their ghosts.",
     source: "Megiddo, Modha 2003",
     parameters: &[],
+    build: Build::of::<Arc>(),
 };
 
 /// Invariants of the directory, C entries in the buffer: `ONCE` and its ghosts are C at most, all

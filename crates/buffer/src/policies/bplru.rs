@@ -4,12 +4,12 @@ use onefold_units::convert::narrow;
 
 use super::blocks::{BlockId, Blocks};
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Replacement,
-    Setup, Tables, Value, Violation,
+    Access, Actions, Area, Build, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo,
+    Replacement, Setup, Tables, Value, Violation,
 };
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "bplru",
     about: "Write buffer of whole blocks, padded and programmed as a block.",
     source: "Kim, Ahn 2008",
@@ -19,6 +19,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         limits: Limits::Count { least: 1, most: 4096 },
         about: "Pages of a block.",
     }],
+    build: Build::of::<Bplru>(),
 };
 
 const ALL: ListId = ListId(0);

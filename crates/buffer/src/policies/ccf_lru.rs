@@ -1,17 +1,20 @@
 //! Cold-clean-first LRU.
 
 use super::second_chance::{cool, warm};
-use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+use crate::{
+    Access, Actions, Area, Build, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup,
+};
 
 const COLD_CLEAN: ListId = ListId(0);
 const MIXED: ListId = ListId(1);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "ccf-lru",
     about: "Cold clean entries leave before all others.",
     source: "Li, Jin, Su, Cui, Yue 2009, CCF-LRU",
     parameters: &[],
+    build: Build::of::<CcfLru>(),
 };
 
 /// A list of clean entries that were not accessed again, and a mixed list of all others. Victims

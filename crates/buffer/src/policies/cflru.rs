@@ -2,7 +2,7 @@
 
 use super::oldest_clean::{OldestClean, check_mark};
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
+    Access, Actions, Area, Build, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
     Replacement, Setup, Value, Violation,
 };
 
@@ -12,7 +12,7 @@ const ALL: ListId = ListId(0);
 const IN_WINDOW: u16 = 1;
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "cflru",
     about: "Clean entries first, within a window at the least recently used end.",
     source: "Park, Jung, Kang, Kim, Lee 2006, CFLRU",
@@ -22,6 +22,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         limits: Limits::Ratio,
         about: "Share of the entries in the clean-first window.",
     }],
+    build: Build::of::<Cflru>(),
 };
 
 /// One LRU list, of which the oldest entries are the window: its oldest clean entry leaves, and the

@@ -1,18 +1,21 @@
 //! CLOCK: FIFO whose accessed entries get one more round.
 
 use super::second_chance::oldest_unspared;
-use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+use crate::{
+    Access, Actions, Area, Build, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup,
+};
 
 const ALL: ListId = ListId(0);
 
 const ACCESSED: u16 = 1;
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "clock",
     about: "FIFO whose accessed entries get one more round.",
     source: "Corbato 1968, A paging experiment with the Multics system",
     parameters: &[],
+    build: Build::of::<Clock>(),
 };
 
 /// FIFO whose accessed entries get one more round. The hand is the oldest end of the list.

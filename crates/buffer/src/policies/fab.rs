@@ -4,12 +4,12 @@ use onefold_units::convert::index;
 
 use super::blocks::{BlockId, Blocks};
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Replacement,
-    Setup, Value, Violation,
+    Access, Actions, Area, Build, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo,
+    Replacement, Setup, Value, Violation,
 };
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "fab",
     about: "The flash block with the most buffered pages leaves whole.",
     source: "Jo et al. 2006",
@@ -19,6 +19,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         limits: Limits::Count { least: 1, most: 4096 },
         about: "Pages of a block.",
     }],
+    build: Build::of::<Fab>(),
 };
 
 const ALL: ListId = ListId(0);

@@ -1,17 +1,18 @@
 //! First in, first out.
 
 use crate::{
-    Access, Actions, Area, Entries, ListId, NodeId, Pages, PolicyInfo, Replacement, Setup,
+    Access, Actions, Area, Build, Entries, ListId, NodeId, Pages, PolicyInfo, Replacement, Setup,
 };
 
 const ALL: ListId = ListId(0);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "fifo",
     about: "Entries leave in the order in which they came; hits do not move them.",
     source: "folklore",
     parameters: &[],
+    build: Build::of::<Fifo>(),
 };
 
 /// Entries leave in the order in which they came; hits do not move them.

@@ -15,7 +15,7 @@ use onefold_units::convert::index;
 
 use crate::shape::SCAN_MAX;
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
+    Access, Actions, Area, Build, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
     Replacement, Setup, Value,
 };
 
@@ -26,7 +26,7 @@ const HIR: ListId = ListId(1);
 const GHOSTS: ListId = ListId(2);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "lirs",
     about: "Keeps the entries with the shortest distance between two accesses.",
     source: "Jiang, Zhang 2002",
@@ -36,6 +36,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         limits: Limits::Ratio,
         about: "Share of the entries for those not yet seen twice.",
     }],
+    build: Build::of::<Lirs>(),
 };
 
 /// LIR entries are in the order of their last access; so are ghosts, but for those that a flash page

@@ -2,15 +2,16 @@
 
 use super::nested::Nested;
 use crate::{
-    Access, Actions, Area, Entries, ListId, NodeId, Pages, PolicyInfo, Replacement, Setup,
+    Access, Actions, Area, Build, Entries, ListId, NodeId, Pages, PolicyInfo, Replacement, Setup,
 };
 
-/// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+/// The policy for whoever has no other in mind: least recently used.
+pub static INFO: PolicyInfo = PolicyInfo {
     name: "lru",
     about: "One list by recency of any access; the least recently used entry leaves.",
     source: "folklore",
     parameters: &[],
+    build: Build::of::<Lru>(),
 };
 
 /// One list by recency of any access, list number `AT`; the least recently used entry leaves.

@@ -1,16 +1,19 @@
 //! LRU with write sequence reordering: dirty entries leave only when they are cold.
 
 use super::second_chance::{cool, oldest_unspared, warm};
-use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+use crate::{
+    Access, Actions, Area, Build, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup,
+};
 
 const ALL: ListId = ListId(0);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "lru-wsr",
     about: "LRU that gives dirty entries a second chance until they are cold.",
     source: "Jung, Shim, Park, Kang, Cha 2008, LRU-WSR",
     parameters: &[],
+    build: Build::of::<LruWsr>(),
 };
 
 /// LRU that gives dirty entries a second chance until they are cold.

@@ -1,4 +1,8 @@
-//! The policies, one file each.
+//! The policies, one file each, and their table.
+
+use onefold_units::policy::Kind;
+
+use crate::{Build, PolicyInfo};
 
 pub(crate) mod ad_lru;
 pub(crate) mod aoi;
@@ -28,3 +32,30 @@ pub use bplru::Bplru;
 pub use fab::Fab;
 pub use lru::Lru;
 pub use vbbms::Vbbms;
+
+/// In the order of tables. Configuration, errors, studies and documentation have their lists from
+/// here.
+impl Kind for Build {
+    const NOUN: &'static str = "buffer policy";
+    const BUILTIN: &'static [&'static PolicyInfo] = &[
+        &lru::INFO,
+        &fifo::INFO,
+        &two_level::INFO,
+        &pt_lru::INFO,
+        &vbbms::INFO,
+        &cflru::INFO,
+        &lru_wsr::INFO,
+        &ccf_lru::INFO,
+        &ad_lru::INFO,
+        &fab::INFO,
+        &bplru::INFO,
+        &clock::INFO,
+        &two_q::INFO,
+        &arc::INFO,
+        &lirs::INFO,
+        &s3_fifo::INFO,
+        &sieve::INFO,
+        &w_tinylfu::INFO,
+        &aoi::INFO,
+    ];
+}

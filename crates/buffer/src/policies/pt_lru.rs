@@ -3,8 +3,8 @@
 use onefold_units::Rng;
 
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Pages, Parameter, PolicyInfo, Ratio,
-    Replacement, Setup, Value,
+    Access, Actions, Area, Build, Entries, Limits, ListId, NodeId, Pages, Parameter, PolicyInfo,
+    Ratio, Replacement, Setup, Value,
 };
 
 const COLD_CLEAN: ListId = ListId(0);
@@ -15,7 +15,7 @@ const HOT: ListId = ListId(2);
 const SEED: u64 = 3;
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "pt-lru",
     about: "Cold clean entries leave first, then cold dirty ones with a probability.",
     source: "Cui, Wu, Wang, Duan 2014, PT-LRU",
@@ -25,6 +25,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         limits: Limits::Ratio,
         about: "Probability that a cold dirty entry leaves rather than a hot one.",
     }],
+    build: Build::of::<PtLru>(),
 };
 
 /// Three LRU lists without limits. A miss enters a cold list by its operation, a hit lifts an entry

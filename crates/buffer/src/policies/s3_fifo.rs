@@ -2,8 +2,8 @@
 
 use super::nested::Nested;
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Pages, Parameter, PolicyInfo,
-    Ratio, Replacement, Setup, Value,
+    Access, Actions, Area, Build, Entries, Limits, ListId, Memory, NodeId, Pages, Parameter,
+    PolicyInfo, Ratio, Replacement, Setup, Value,
 };
 
 /// Share of the small queue unless set.
@@ -14,7 +14,7 @@ const COUNT_MOST: u16 = 3;
 const COUNT_TO_MAIN: u16 = 2;
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "s3-fifo",
     about: "Small FIFO, main FIFO with counts, ghost FIFO.",
     source: "Yang et al. 2023",
@@ -24,6 +24,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         limits: Limits::Ratio,
         about: "Share of the entries for the small queue.",
     }],
+    build: Build::of::<S3Fifo>(),
 };
 
 /// What is new passes a small FIFO, where what is accessed only once leaves soon. `aux` of an entry
@@ -36,7 +37,7 @@ pub(crate) struct S3Fifo<const AT: u8 = 0> {
 }
 
 fn limit(setup: &Setup) -> u32 {
-    let own = setup.parameters.policy().name == INFO.name;
+    let own = setup.parameters.policy() == INFO.name;
     let share = if own { setup.parameters.value("small").ratio() } else { SMALL_SHARE };
     share.of(setup.shape.slots())
 }

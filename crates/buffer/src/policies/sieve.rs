@@ -1,14 +1,17 @@
 //! FIFO with a hand that passes over accessed entries. Source: Zhang et al. 2024, algorithm 1.
 
 use super::nested::Nested;
-use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+use crate::{
+    Access, Actions, Area, Build, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup,
+};
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "sieve",
     about: "FIFO with a hand that passes over accessed entries.",
     source: "Zhang et al. 2024",
     parameters: &[],
+    build: Build::of::<Sieve>(),
 };
 
 /// One list by insertion, number `AT`, whose hand looks for victims from the oldest end to the newest and round.

@@ -1,15 +1,15 @@
 //! Two-level LRU: hot entries, and candidates that have not been accessed again.
 
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Pages, Parameter, PolicyInfo, Ratio,
-    Replacement, Setup, Value, Violation,
+    Access, Actions, Area, Build, Entries, Limits, ListId, NodeId, Pages, Parameter, PolicyInfo,
+    Ratio, Replacement, Setup, Value, Violation,
 };
 
 const CANDIDATES: ListId = ListId(0);
 const HOT: ListId = ListId(1);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "2l",
     about: "Two-level LRU: a hit lifts an entry into a hot list of a third of the buffer.",
     source: "Chang, Kuo 2002; as described in Jeong 2021, sec. III",
@@ -19,6 +19,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         limits: Limits::Ratio,
         about: "Share of the entries for the hot list; one entry at least stays outside.",
     }],
+    build: Build::of::<TwoLevel>(),
 };
 
 /// Two LRU lists of fixed sizes: a miss enters the candidates, a hit lifts an entry into the hot

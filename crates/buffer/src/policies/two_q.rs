@@ -2,8 +2,8 @@
 //! Source: Johnson, Shasha 1994, section 3.2 (the full version of 2Q).
 
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Pages, Parameter, PolicyInfo,
-    Ratio, Replacement, Setup, Value,
+    Access, Actions, Area, Build, Entries, Limits, ListId, Memory, NodeId, Pages, Parameter,
+    PolicyInfo, Ratio, Replacement, Setup, Value,
 };
 
 /// A1in of the paper.
@@ -14,7 +14,7 @@ const MAIN: ListId = ListId(1);
 const OUT: ListId = ListId(2);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "2q",
     about: "A probation FIFO, a main LRU for what comes back, a memory of what left.",
     source: "Johnson, Shasha 1994",
@@ -32,6 +32,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
             about: "Keys remembered after they left it, as a share of the entries.",
         },
     ],
+    build: Build::of::<TwoQ>(),
 };
 
 /// What is new waits in a FIFO; only what comes back after it left enters the LRU list.

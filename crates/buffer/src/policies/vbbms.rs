@@ -2,12 +2,12 @@
 
 use super::blocks::{BlockId, Blocks};
 use crate::{
-    Access, Actions, Area, Entries, FtlView, Limits, ListId, NodeId, Pages, Parameter, PolicyInfo,
-    Ratio, Replacement, Req, Setup, Value, Violation,
+    Access, Actions, Area, Build, Entries, FtlView, Limits, ListId, NodeId, Pages, Parameter,
+    PolicyInfo, Ratio, Replacement, Req, Setup, Value, Violation,
 };
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "vbbms",
     about: "A region for single pages and one for longer requests, both in virtual blocks.",
     source: "Du et al. 2019",
@@ -37,6 +37,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
             about: "Pages of a virtual block in the sequential region.",
         },
     ],
+    build: Build::of::<Vbbms>(),
 };
 
 const RANDOM: ListId = ListId(0);

@@ -68,7 +68,8 @@ impl ConfigArgs {
     }
 
     fn sources(&self) -> Sources<'_> {
-        Sources { file: self.config.clone(), preset: self.preset.as_deref(), sets: &self.sets }
+        let (file, preset) = (self.config.clone(), self.preset.as_deref());
+        Sources { file, preset, sets: &self.sets, ..Sources::default() }
     }
 
     /// The same with further changes.

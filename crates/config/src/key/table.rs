@@ -4,6 +4,7 @@ use onefold_ftl::RemapScheme;
 use onefold_ssd::Writeback;
 
 use super::{Key, PAGE_SIZE, RATE, START, Spelling, TIME, TIMES, count, key, real, size, words};
+use crate::policies::PolicyKind;
 use crate::value::Kind;
 
 /// Other ways to say some of [`KEYS`].
@@ -231,7 +232,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "ftl.victim",
-        words(&["greedy", "cost-benefit", "fifo", "d-choices", "random"]),
+        Kind::Policy(PolicyKind::Victim),
         "greedy",
         "How GC chooses a victim superblock.",
     ),
@@ -262,6 +263,12 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("ftl.separate_gc", Kind::Flag, "true", "GC writes to superblocks of its own."),
     key("ftl.streams", count(1, 128), "1", "Host write streams (placement ids)."),
+    key(
+        "ftl.classifier",
+        Kind::Policy(PolicyKind::Classifier),
+        "host",
+        "Which stream of ftl.streams a mapping unit goes to, with parameters after a colon.",
+    ),
     key(
         "ftl.metadata",
         words(&["pages", "oob"]),
@@ -350,7 +357,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "buffer.policy",
-        Kind::Policy,
+        Kind::Policy(PolicyKind::Buffer),
         "lru",
         "Policy of the DRAM buffer, with parameters after a colon, such as \"pt-lru:p=0.9\".",
     ),

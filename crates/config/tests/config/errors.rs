@@ -73,8 +73,8 @@ fn set_values_take_the_type_of_their_key() {
 fn the_last_set_wins() {
     let sets = ["ftl.d=3".to_owned(), "ftl.victim=d-choices".to_owned(), "ftl.d=5".to_owned()];
     let config = Config::load(&Sources { sets: &sets, ..Sources::default() }).unwrap();
-    let victim = config.ssd(0).unwrap().ftl.victim;
-    assert_eq!(victim, onefold_ftl::VictimKind::DChoices { d: 5 });
+    let ftl = config.ssd(0).unwrap().ftl;
+    assert_eq!((ftl.victim.name(), ftl.victim_draws), ("d-choices", 5));
 }
 
 /// `--set dedup.fingerprints=256k` was refused where workloads took such numbers: one grammar holds for both (docs/configuration.md).
@@ -156,13 +156,13 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         "ftl.victim=greddy",
-        "--set: ftl.victim is `greddy`, expected one of greedy, cost-benefit, fifo, d-choices, random",
+        "--set: ftl.victim is `greddy`, `greddy` is no victim policy; use one of: greedy, cost-benefit, fifo, d-choices, random",
         "did you mean `greedy`?",
     ),
     (
-        "buffer.policy=sieves",
-        "--set: buffer.policy is `sieves`, `sieves` is no buffer policy; use one of: lru, fifo, 2l, pt-lru, vbbms, cflru, lru-wsr, ccf-lru, ad-lru, fab, bplru, clock, 2q, arc, lirs, s3-fifo, sieve, w-tinylfu, aoi",
-        "did you mean `sieve`?",
+        "ftl.classifier=hot",
+        "--set: ftl.classifier is `hot`, `hot` is no stream classifier; use one of: host, hot-cold",
+        "did you mean `host`?",
     ),
     (
         "buffer.policy=pt-lru:q=1",
@@ -277,7 +277,7 @@ fn a_device_that_exists_keeps_what_its_medium_depends_on() {
     let config = preset("tlc").unwrap();
     let with = |text: &str| config.with_sets(&[text.to_owned()], SERVED);
     let policy = with("buffer.policy=lru-wsr").unwrap().ssd(0).unwrap().buffer.policy;
-    assert_eq!(policy.kind().name(), "lru-wsr");
+    assert_eq!(policy.name(), "lru-wsr");
     let (message, help) = texts(with("geometry.pages=64"));
     assert!(message.ends_with("expected timing, buffer"), "{message}");
     assert!(help.contains("ssd create"));
@@ -465,7 +465,7 @@ fn errors_in_files_name_the_line() {
         ("[ftl]\n\nvictm = \"fifo\"", "main.toml, line 3: `ftl.victm` is not a configuration key"),
         (
             "[ftl]\nvictim = 3",
-            "main.toml, line 2: ftl.victim is 3, expected one of greedy, cost-benefit, fifo, d-choices, random",
+            "main.toml, line 2: ftl.victim is 3, expected a victim policy such as \"greedy\"",
         ),
         (
             "[geometry]\npage = 4096",

@@ -2,4 +2,5 @@
 
 mod errors;
 mod never_panics;
+mod policies;
 mod presets;

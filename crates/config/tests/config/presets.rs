@@ -295,7 +295,10 @@ fn the_schema_knows_every_key_and_its_default() {
         assert_eq!(property["description"], key.meaning);
         assert_eq!(property.get("default").is_some(), !key.default.is_empty(), "{pointer}");
     }
-    assert_eq!(schema["properties"]["ftl"]["properties"]["victim"]["enum"][0], "greedy");
+    assert_eq!(
+        schema["properties"]["ftl"]["properties"]["victim"]["anyOf"][0]["enum"][0],
+        "greedy"
+    );
     assert_eq!(schema["additionalProperties"], false);
 }
 

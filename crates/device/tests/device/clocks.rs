@@ -56,6 +56,6 @@ fn both_clocks_count_the_same() {
         let (served, simulated) = (device.buffer_stats(), simulated.buffer_stats());
         let total = served.as_ref().unwrap().total();
         assert!(total.reads.hits > 30 && total.pages_programmed > 80, "{total:?}");
-        assert_eq!(served, simulated, "{}", policy.kind().name());
+        assert_eq!(served, simulated, "{}", policy.name());
     }
 }

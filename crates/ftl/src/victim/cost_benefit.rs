@@ -1,35 +1,38 @@
 //! Cheap and old first.
 
+use std::cmp::Reverse;
+
 use onefold_units::convert::float;
 
-use super::Candidate;
-use super::set::Set;
+use super::{BuildVictim, Candidate, Candidates, Victim, VictimInfo, VictimSetup};
+
+/// Name and source.
+pub(super) static INFO: VictimInfo = VictimInfo {
+    name: "cost-benefit",
+    about: "The superblock with the largest age x (1 - u) / 2u, u being its share of valid slots.",
+    source: "Kawaguchi 1995; Rosenblum and Ousterhout 1992",
+    parameters: &[],
+    build: BuildVictim::of::<CostBenefit>(),
+};
 
 /// Takes the candidate with the largest benefit / cost = age x (1 - u) / 2u, u being its share of
-/// valid slots: a fuller superblock is worth collecting if it has been stable for long. Source:
-/// Kawaguchi 1995; Rosenblum and Ousterhout 1992.
-///
-/// Scores change with time, so the candidates of the pool are scanned for each victim. That is one
-/// short pass per collected superblock, not per page.
+/// valid slots: a fuller superblock is worth collecting if it has been stable for long. Scores change
+/// with time, so that no order of them can be kept.
 #[derive(Clone, Debug)]
-pub(crate) struct CostBenefit {
-    pub(crate) closed: Set,
-}
+struct CostBenefit;
 
-impl CostBenefit {
-    pub(crate) fn new(superblocks: u32) -> Self {
-        Self { closed: Set::new(superblocks) }
+impl Victim for CostBenefit {
+    fn new(_: &VictimSetup) -> Self {
+        Self
     }
 
-    pub(crate) fn choose(&self, about: impl Fn(u32) -> Candidate) -> Option<u32> {
-        // Equal scores (all of them right after recovery): fewest valid slots, then the lowest id.
-        let rank = |at: u32| {
-            let candidate = about(at);
-            (score(candidate), std::cmp::Reverse((candidate.valid, at)))
-        };
-        let members = self.closed.members().iter().map(|at| (rank(*at), *at));
-        let best = members.max_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        best.map(|(_, at)| at)
+    fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate> {
+        // Equal scores (all of them right after recovery): fewest valid slots, then the lowest place.
+        let rank = |one: &Candidate| (score(*one), Reverse((one.valid, one.place)));
+        candidates.iter().max_by(|a, b| {
+            let (a, b) = (rank(a), rank(b));
+            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+        })
     }
 }
 

@@ -1,29 +1,35 @@
 //! Best of `d` drawn at random.
 
 use onefold_units::Rng;
-use onefold_units::convert::{index64, u64_from};
+use onefold_units::convert::narrow;
 
-use super::Candidate;
-use super::set::Set;
+use super::{BuildVictim, Candidate, Candidates, Victim, VictimInfo, VictimSetup};
+
+/// Name and source.
+pub(super) static INFO: VictimInfo = VictimInfo {
+    name: "d-choices",
+    about: "The emptiest of ftl.d superblocks drawn at random.",
+    source: "Van Houdt 2013",
+    parameters: &[],
+    build: BuildVictim::of::<DChoices>(),
+};
 
 /// Draws `d` candidates with replacement and takes the one with the fewest valid slots, ties to the
-/// lowest id: nearly greedy for d = 10, without an ordered index. Source: Van Houdt 2013.
+/// lowest place: nearly greedy for d = 10, without an ordered index.
 #[derive(Clone, Debug)]
-pub(crate) struct DChoices {
-    pub(crate) closed: Set,
-    d: u32,
+struct DChoices {
+    draws: u32,
     rng: Rng,
 }
 
-impl DChoices {
-    pub(crate) fn new(superblocks: u32, d: u32, seed: u64) -> Self {
-        Self { closed: Set::new(superblocks), d: d.max(1), rng: Rng::fork(seed, 22) }
+impl Victim for DChoices {
+    fn new(setup: &VictimSetup) -> Self {
+        Self { draws: setup.draws.max(1), rng: Rng::fork(setup.seed, 22) }
     }
 
-    pub(crate) fn choose(&mut self, about: impl Fn(u32) -> Candidate) -> Option<u32> {
-        let members = self.closed.members();
-        let count = u64_from(members.len());
-        let draws = (0..self.d).filter_map(|_| members.get(index64(self.rng.below(count))));
-        draws.copied().min_by_key(|at| (about(*at).valid, *at))
+    fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate> {
+        let count = u64::from(candidates.len());
+        let draws = (0..self.draws).filter_map(|_| candidates.get(narrow(self.rng.below(count))));
+        draws.min_by_key(|one| (one.valid, one.place))
     }
 }

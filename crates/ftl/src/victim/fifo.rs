@@ -2,6 +2,18 @@
 
 use std::collections::VecDeque;
 
+use super::table::Way;
+use super::{BuildVictim, VictimInfo};
+
+/// Name and source.
+pub(super) static INFO: VictimInfo = VictimInfo {
+    name: "fifo",
+    about: "The superblock that was closed first.",
+    source: "Menon 1995; Robinson 1996; Desnoyers 2012",
+    parameters: &[],
+    build: BuildVictim(Way::Fifo),
+};
+
 /// Takes superblocks in the order in which they were closed, like a circular log. Source: Menon
 /// 1995; Robinson 1996; Desnoyers 2012.
 #[derive(Clone, Debug, Default)]

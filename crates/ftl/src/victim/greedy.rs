@@ -2,6 +2,18 @@
 
 use onefold_units::convert::{index, low32};
 
+use super::table::Way;
+use super::{BuildVictim, VictimInfo};
+
+/// The victim policy for whoever has no other in mind: fewest valid slots.
+pub static INFO: VictimInfo = VictimInfo {
+    name: "greedy",
+    about: "The superblock with the fewest valid slots.",
+    source: "Wu 2022, sec. IV-D; Desnoyers 2012",
+    parameters: &[],
+    build: BuildVictim(Way::Greedy),
+};
+
 /// Takes the candidate with the fewest valid slots; ties go to the lowest id: least to copy now, blind
 /// to how soon the rest would have died by itself. Source: Wu 2022, sec. IV-D; Desnoyers 2012.
 ///

@@ -1,31 +1,43 @@
-//! Victim policies of garbage collection: one file, one type, one name each.
-//!
-//! A policy sees counts, never data, time or process-dependent order, so one trace gives the same
-//! victims on every machine. It works within one pool; superblocks are named by their place in it.
+//! Victim policies of garbage collection: one file, one type, one name each, and their table.
 
+mod candidates;
 mod cost_benefit;
 mod d_choices;
 mod fifo;
 mod greedy;
 mod random;
 mod set;
+mod table;
 
-use crate::VictimKind;
-use cost_benefit::CostBenefit;
-use d_choices::DChoices;
+use std::fmt;
+
+pub use candidates::{Candidate, Candidates};
 use fifo::Fifo;
 pub(crate) use greedy::Greedy;
-use random::Random;
+pub use greedy::INFO as GREEDY;
+use onefold_units::policy::Kind;
+use set::Set;
+use table::Way;
+pub use table::{BuildVictim, VictimInfo, VictimPolicies, VictimSetup, VictimSpec};
 
-/// What a policy may know about a closed superblock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Candidate {
-    /// Valid slots.
-    pub(crate) valid: u32,
-    /// Data slots.
-    pub(crate) capacity: u32,
-    /// Mapping changes of the device since it was closed.
-    pub(crate) age: u64,
+/// In the order of tables.
+impl Kind for BuildVictim {
+    const NOUN: &'static str = "victim policy";
+    const BUILTIN: &'static [&'static VictimInfo] =
+        &[&greedy::INFO, &cost_benefit::INFO, &fifo::INFO, &d_choices::INFO, &random::INFO];
+}
+
+/// Chooses the superblocks that garbage collection drains and erases.
+///
+/// A policy sees counts, never data, time or process-dependent order, so one trace gives the same
+/// victims on every machine. Each pool has a policy of its own.
+pub trait Victim: Clone + Send + 'static {
+    /// The policy of a pool without candidates.
+    fn new(setup: &VictimSetup) -> Self;
+
+    /// The candidate to collect next. `None`, or a candidate without invalid slots several times
+    /// in a row, makes writes fail for want of space once no superblock is free.
+    fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate>;
 }
 
 /// The victim policy of one pool. An enum rather than a trait object: `changed` runs for every
@@ -33,21 +45,72 @@ pub(crate) struct Candidate {
 #[derive(Clone, Debug)]
 pub(crate) enum Victims {
     Greedy(Greedy),
-    CostBenefit(CostBenefit),
     Fifo(Fifo),
-    DChoices(DChoices),
-    Random(Random),
+    Looking(Set, Looking),
+}
+
+/// A policy that looks at the candidates for each victim: one short pass per collected superblock,
+/// not per page.
+pub(crate) struct Looking(Box<dyn Choose>);
+
+/// What [`Victim`] is as an object.
+trait Choose: Send {
+    fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate>;
+    fn boxed_clone(&self) -> Box<dyn Choose>;
+}
+
+impl<V: Victim> Choose for V {
+    fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate> {
+        Victim::choose(self, candidates)
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Choose> {
+        Box::new(self.clone())
+    }
+}
+
+/// A policy that is a function.
+struct Chosen(fn(&Candidates<'_>) -> Option<Candidate>);
+
+impl Choose for Chosen {
+    fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate> {
+        (self.0)(candidates)
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Choose> {
+        Box::new(Self(self.0))
+    }
+}
+
+impl Looking {
+    fn of<V: Victim>(setup: &VictimSetup) -> Self {
+        Self(Box::new(V::new(setup)))
+    }
+}
+
+impl Clone for Looking {
+    fn clone(&self) -> Self {
+        Self(self.0.boxed_clone())
+    }
+}
+
+impl fmt::Debug for Looking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Looking(..)")
+    }
 }
 
 impl Victims {
-    /// An empty set of candidates in a pool of `superblocks`.
-    pub(crate) fn new(kind: VictimKind, superblocks: u32, seed: u64) -> Self {
-        match kind {
-            VictimKind::Greedy => Self::Greedy(Greedy::new(superblocks)),
-            VictimKind::CostBenefit => Self::CostBenefit(CostBenefit::new(superblocks)),
-            VictimKind::Fifo => Self::Fifo(Fifo::default()),
-            VictimKind::DChoices { d } => Self::DChoices(DChoices::new(superblocks, d, seed)),
-            VictimKind::Random => Self::Random(Random::new(superblocks, seed)),
+    /// An empty set of candidates.
+    pub(crate) fn new(policy: &VictimSpec, setup: &VictimSetup) -> Self {
+        match policy.info().build.0 {
+            Way::Greedy => Self::Greedy(Greedy::new(setup.superblocks)),
+            Way::Fifo => Self::Fifo(Fifo::default()),
+            Way::Looking(new) => Self::Looking(Set::new(setup.superblocks), new(setup)),
+            Way::Choosing(choose) => {
+                let policy = Looking(Box::new(Chosen(choose)));
+                Self::Looking(Set::new(setup.superblocks), policy)
+            }
         }
     }
 
@@ -55,10 +118,8 @@ impl Victims {
     pub(crate) fn insert(&mut self, at: u32, valid: u32) {
         match self {
             Self::Greedy(policy) => policy.set(at, valid),
-            Self::CostBenefit(policy) => policy.closed.insert(at),
             Self::Fifo(policy) => policy.insert(at),
-            Self::DChoices(policy) => policy.closed.insert(at),
-            Self::Random(policy) => policy.closed.insert(at),
+            Self::Looking(closed, _) => closed.insert(at),
         }
     }
 
@@ -66,10 +127,8 @@ impl Victims {
     pub(crate) fn remove(&mut self, at: u32) {
         match self {
             Self::Greedy(policy) => policy.remove(at),
-            Self::CostBenefit(policy) => policy.closed.remove(at),
             Self::Fifo(policy) => policy.remove(at),
-            Self::DChoices(policy) => policy.closed.remove(at),
-            Self::Random(policy) => policy.closed.remove(at),
+            Self::Looking(closed, _) => closed.remove(at),
         }
     }
 
@@ -85,21 +144,31 @@ impl Victims {
     pub(crate) fn choose(&mut self, about: impl Fn(u32) -> Candidate) -> Option<u32> {
         match self {
             Self::Greedy(policy) => policy.choose(),
-            Self::CostBenefit(policy) => policy.choose(about),
             Self::Fifo(policy) => policy.choose(),
-            Self::DChoices(policy) => policy.choose(about),
-            Self::Random(policy) => policy.choose(),
+            Self::Looking(closed, Looking(policy)) => {
+                let candidates = Candidates { members: closed.members(), about: &about };
+                let place = policy.choose(&candidates)?.place;
+                assert!(closed.contains(place), "a victim policy chose what is no candidate");
+                Some(place)
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Candidate, Victims};
-    use crate::VictimKind;
+    use super::{Candidate, VictimSetup, VictimSpec, Victims};
+
+    fn victims(name: &str, superblocks: u32, draws: u32) -> Victims {
+        let policy = VictimSpec::parse(name).unwrap();
+        let parameters = policy.parameters();
+        Victims::new(&policy, &VictimSetup { parameters, superblocks, seed: 9, draws })
+    }
 
     fn about(valid: &[u32]) -> impl Fn(u32) -> Candidate + '_ {
         |at| Candidate {
+            place: at,
+            erases: 0,
             valid: valid[onefold_units::convert::index(at)],
             capacity: 10,
             age: u64::from(at),
@@ -109,26 +178,26 @@ mod tests {
     #[test]
     fn each_policy_chooses_as_defined() {
         let valid = [7, 3, 9, 3, 10];
-        for (kind, expected) in [
-            (VictimKind::Greedy, Some(1)), // fewest valid, lowest id of the two with 3
-            (VictimKind::Fifo, Some(4)),   // inserted first
-            (VictimKind::DChoices { d: 64 }, Some(1)), // d this large sees all of them
-            (VictimKind::CostBenefit, Some(3)), // as empty as 1, but older
+        for (name, expected) in [
+            ("greedy", Some(1)),       // fewest valid, lowest id of the two with 3
+            ("fifo", Some(4)),         // inserted first
+            ("d-choices", Some(1)),    // so many draws see all of them
+            ("cost-benefit", Some(3)), // as empty as 1, but older
         ] {
-            let mut victims = Victims::new(kind, 5, 1);
+            let mut victims = victims(name, 5, 64);
             for at in [4, 0, 1, 2, 3] {
                 victims.insert(at, valid[onefold_units::convert::index(at)]);
             }
-            assert_eq!(victims.choose(about(&valid)), expected, "{}", kind.name());
+            assert_eq!(victims.choose(about(&valid)), expected, "{name}");
             let chosen = expected.unwrap_or_default();
             victims.remove(chosen);
-            assert_ne!(victims.choose(about(&valid)), Some(chosen), "{}", kind.name());
+            assert_ne!(victims.choose(about(&valid)), Some(chosen), "{name}");
         }
     }
 
     #[test]
     fn random_reaches_every_candidate() {
-        let mut victims = Victims::new(VictimKind::Random, 4, 9);
+        let mut victims = victims("random", 4, 1);
         for at in 0..4 {
             victims.insert(at, 1);
         }

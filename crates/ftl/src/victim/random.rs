@@ -1,25 +1,31 @@
 //! Any superblock.
 
 use onefold_units::Rng;
-use onefold_units::convert::{index64, u64_from};
+use onefold_units::convert::narrow;
 
-use super::set::Set;
+use super::{BuildVictim, Candidate, Candidates, Victim, VictimInfo, VictimSetup};
 
-/// Takes a candidate at random, full or empty: the baseline whose write amplification is
-/// 1 / (1 - rho). Source: Van Houdt 2013.
+/// Name and source.
+pub(super) static INFO: VictimInfo = VictimInfo {
+    name: "random",
+    about: "Any superblock, full or empty: the baseline with a write amplification of 1 / (1 - rho).",
+    source: "Van Houdt 2013",
+    parameters: &[],
+    build: BuildVictim::of::<Random>(),
+};
+
+/// Takes a candidate at random.
 #[derive(Clone, Debug)]
-pub(crate) struct Random {
-    pub(crate) closed: Set,
+struct Random {
     rng: Rng,
 }
 
-impl Random {
-    pub(crate) fn new(superblocks: u32, seed: u64) -> Self {
-        Self { closed: Set::new(superblocks), rng: Rng::fork(seed, 21) }
+impl Victim for Random {
+    fn new(setup: &VictimSetup) -> Self {
+        Self { rng: Rng::fork(setup.seed, 21) }
     }
 
-    pub(crate) fn choose(&mut self) -> Option<u32> {
-        let members = self.closed.members();
-        members.get(index64(self.rng.below(u64_from(members.len())))).copied()
+    fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate> {
+        candidates.get(narrow(self.rng.below(u64::from(candidates.len()))))
     }
 }

@@ -34,6 +34,10 @@ impl Set {
         }
     }
 
+    pub(crate) fn contains(&self, at: u32) -> bool {
+        self.place.get(index(at)).is_some_and(|place| *place != ABSENT)
+    }
+
     pub(crate) fn members(&self) -> &[u32] {
         &self.members
     }

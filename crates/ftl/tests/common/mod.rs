@@ -2,7 +2,7 @@
 
 use onefold_ftl::{
     ConfigError, Ftl, FtlConfig, FtlError, Layout, Maintenance, RecoveryReport, RemapConfig,
-    RemapOptions, RemapRange, RemapScheme, VictimKind,
+    RemapOptions, RemapRange, RemapScheme, VictimSpec,
 };
 use onefold_nand::{At, FaultSpec, Geometry, GeometrySpec, Media, Nand, Span, TimingSpec, Work};
 use onefold_units::convert::{float, floor_u64, index, index64, low32, narrow, u64_from};
@@ -16,13 +16,11 @@ pub(crate) struct Setup {
     pub(crate) faults: FaultSpec,
 }
 
-pub(crate) const VICTIMS: [VictimKind; 5] = [
-    VictimKind::Greedy,
-    VictimKind::CostBenefit,
-    VictimKind::Fifo,
-    VictimKind::DChoices { d: 3 },
-    VictimKind::Random,
-];
+pub(crate) const VICTIMS: [&str; 5] = ["greedy", "cost-benefit", "fifo", "d-choices", "random"];
+
+pub(crate) fn victim(name: &str) -> VictimSpec {
+    VictimSpec::parse(name).unwrap()
+}
 
 pub(crate) fn spec(blocks: u32, pages: u32, page_bytes: u32, unit_bytes: u32) -> GeometrySpec {
     GeometrySpec {
@@ -43,6 +41,7 @@ pub(crate) fn plain_config() -> FtlConfig {
 
 impl Setup {
     /// The device with `share` of its possible capacity as logical capacity.
+    #[expect(clippy::large_types_passed_by_value, reason = "tests make one beside the call")]
     pub(crate) fn new(spec: GeometrySpec, config: FtlConfig, share: f64) -> Option<Self> {
         let geometry = Geometry::new(spec).unwrap();
         let units = u64::from(geometry.superblocks()) * u64::from(geometry.slots());
@@ -103,7 +102,8 @@ impl Setup {
         }
         let config = FtlConfig {
             map_cache_bytes: *pick(rng, &[None, None, Some(4096), Some(65536)]),
-            victim: *pick(rng, &VICTIMS),
+            victim: victim(pick::<&str>(rng, &VICTIMS)),
+            victim_draws: 3,
             gc_start: *pick(rng, &[0.0, 0.0, 0.2, 0.3]),
             gc_stop: *pick(rng, &[0.0, 0.0, 0.1]),
             gc_pacing: rng.below(3) > 0,

@@ -1,12 +1,13 @@
 //! One rule each: what random operations meet too rarely.
 
-use onefold_ftl::{FtlConfig, FtlError, Maintenance, RemapConfig, RemapOptions, RemapRange};
-use onefold_ftl::{RemapScheme, VictimKind};
+use onefold_ftl::{
+    FtlConfig, FtlError, Maintenance, RemapConfig, RemapOptions, RemapRange, RemapScheme,
+};
 use onefold_testkit::{Cut, CutMedia, Power, fill, version_of};
 use onefold_units::convert::low32;
 use onefold_units::{Lpn, Ppn, Rng};
 
-use crate::common::{AT, Op, Setup, pick, plain_config, read, spec};
+use crate::common::{AT, Op, Setup, pick, plain_config, read, spec, victim};
 use crate::rig::{CUTS, Rig};
 
 const COPY: RemapOptions = RemapOptions {
@@ -158,7 +159,7 @@ fn an_entry_without_its_slot_is_never_believed() {
 #[test]
 fn a_checkpoint_covers_no_entry_that_is_not_written() {
     let remap = device(RemapScheme::Ln, 40).config.remap;
-    let config = FtlConfig { remap, gc_start: 0.3, victim: VictimKind::Fifo, ..plain_config() };
+    let config = FtlConfig { remap, gc_start: 0.3, victim: victim("fifo"), ..plain_config() };
     let setup = Setup::new(spec(18, 8, 4096, 4096), config, 0.9).unwrap();
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
@@ -228,8 +229,7 @@ fn log_pages_count_until_what_replaces_them_is_durable() {
 /// Every unit that fits, with one frontier for host and collection: 6 of the 12 superblocks are in reserve,
 /// two of them for checkpoints.
 fn full_device() -> Setup {
-    let victim = VictimKind::Fifo;
-    let config = FtlConfig { separate_gc: false, victim, ..plain_config() };
+    let config = FtlConfig { separate_gc: false, victim: victim("fifo"), ..plain_config() };
     let mut setup = Setup::new(spec(12, 8, 4096, 4096), config, 1.0).unwrap();
     setup.config.logical_units = 47;
     setup

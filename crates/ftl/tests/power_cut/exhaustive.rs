@@ -1,11 +1,11 @@
 //! Every cut of every short history on tiny devices.
 
-use onefold_ftl::{FtlConfig, VictimKind};
+use onefold_ftl::FtlConfig;
 use onefold_nand::{GeometrySpec, Span};
 use onefold_testkit::{Power, budget};
 use onefold_units::Rng;
 
-use crate::common::{Op, Setup, plain_config, spec};
+use crate::common::{Op, Setup, plain_config, spec, victim};
 use crate::rig::{CUTS, Rig};
 
 /// The devices of the exhaustive test: every way in which programs, metadata and frontiers differ.
@@ -19,7 +19,7 @@ fn small_devices() -> Vec<Setup> {
     let pages = FtlConfig { metadata_pages: true, ..plain_config() };
     let shared = FtlConfig { separate_gc: false, ..plain_config() };
     let streams = FtlConfig { streams: 2, checkpoint: 0.1, ..plain };
-    let small_cache = FtlConfig { map_cache_bytes: Some(4096), victim: VictimKind::Fifo, ..shared };
+    let small_cache = FtlConfig { map_cache_bytes: Some(4096), victim: victim("fifo"), ..shared };
     let devices = [
         (one, plain),
         (two_dies, pages),

@@ -275,7 +275,7 @@ fn what_waits_for_the_regular_device_at_the_end_is_sent() {
         run(&setup("dmz-guest", &sets(&SMALL), &load));
     }
     let depth = sets(&["zoned.regular_depth=1"]);
-    let alone = Sources { file: None, preset: Some("choi2022-single"), sets: &depth };
+    let alone = Sources { preset: Some("choi2022-single"), sets: &depth, ..Sources::default() };
     let refused = Config::load(&alone).err().map(|error| error.to_string());
     assert!(refused.is_some_and(|text| text.contains("zoned.regular_depth")));
 }

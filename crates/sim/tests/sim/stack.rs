@@ -14,7 +14,7 @@ fn load(text: &str, more: &[&str]) -> Result<Config, ConfigError> {
     let dir = TempDir::new().expect("a folder for a test");
     let file = PathBuf::from(dir.path()).join("stack.toml");
     fs::write(&file, text).expect("a file for a test");
-    Config::load(&Sources { file: Some(file), preset: None, sets: &sets(more) })
+    Config::load(&Sources { file: Some(file), sets: &sets(more), ..Sources::default() })
 }
 
 fn stack_of(text: &str, load_text: &str) -> Setup {

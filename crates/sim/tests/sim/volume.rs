@@ -208,7 +208,11 @@ fn a_trace_goes_through_a_volume() {
 fn what_cannot_be_is_refused() {
     let error = |more: &[&str]| {
         let sets = sets(&[&SMALL[..], more].concat());
-        let sources = onefold_config::Sources { preset: Some("s1"), sets: &sets, file: None };
+        let sources = onefold_config::Sources {
+            preset: Some("s1"),
+            sets: &sets,
+            ..onefold_config::Sources::default()
+        };
         onefold_config::Config::load(&sources).unwrap_err()
     };
     let geometry = error(&["volume.op=0"]);

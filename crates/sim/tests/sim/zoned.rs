@@ -90,8 +90,8 @@ fn tenants_share_the_open_zones() {
     let path = Some(file.path().to_path_buf());
     let config = onefold_config::Config::load(&onefold_config::Sources {
         file: path,
-        preset: None,
         sets: &all,
+        ..onefold_config::Sources::default()
     });
     let setup = Setup { config: config.unwrap(), ..small(&[], "write") };
     let (result, zoned) = run(&setup);

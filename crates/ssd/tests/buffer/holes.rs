@@ -1,7 +1,7 @@
 //! Flash that cannot be read for a while, or in one place for good, behind a buffer: a read is an error or has the right bytes, what was
 //! acknowledged is not lost, and a flush that succeeds covers it. For every policy, with and without write-back in the background.
 
-use onefold_buffer::PolicyKind;
+use onefold_buffer::{LRU, Policies};
 use onefold_nand::{FaultSpec, MemoryMedia};
 use onefold_ssd::{Ssd, SsdConfig, Writeback};
 use onefold_testkit::{for_each_seed, small_policies, small_policy};
@@ -116,8 +116,8 @@ impl Device {
 /// The pages of a unit that cannot be read were an error once, and another unit's data after that.
 #[test]
 fn what_cannot_be_loaded_is_an_error_each_time() {
-    for kind in PolicyKind::ALL {
-        let mut device = Device::new(&config(small_policy(kind), geometry(16384, 16384), 16));
+    for info in Policies::builtin().iter() {
+        let mut device = Device::new(&config(small_policy(info), geometry(16384, 16384), 16));
         let sectors = device.oracle.0.len();
         for first in (0..sectors).step_by(32) {
             assert!(device.write(first, 32, false));
@@ -125,23 +125,23 @@ fn what_cannot_be_loaded_is_an_error_each_time() {
         device.rig.flush().unwrap();
         // Others take the slots.
         for first in (0..sectors / 2).step_by(32) {
-            assert!(device.read(first, 32, kind.name()));
+            assert!(device.read(first, 32, info.name));
         }
         device.weather(1.0, 1);
         let last = sectors - 32;
         for at in [0, 8, 16, 24, 0] {
-            let read = device.read(last + at, 8, kind.name());
-            assert!(!read || kind != PolicyKind::Lru, "it was read");
+            let read = device.read(last + at, 8, info.name);
+            assert!(!read || info.name != "lru", "it was read");
         }
         // A part of a unit is taken, as no flash is needed for that; it is not durable while the rest cannot be read.
         let taken = device.write(last + 8, 8, false);
-        assert!(!taken || device.read(last + 8, 8, kind.name()), "{}", kind.name());
-        let read = device.read(last, 8, kind.name());
-        assert!(!taken || read || device.rig.flush().is_err(), "{}", kind.name());
+        assert!(!taken || device.read(last + 8, 8, info.name), "{}", info.name);
+        let read = device.read(last, 8, info.name);
+        assert!(!taken || read || device.rig.flush().is_err(), "{}", info.name);
         device.weather(0.0, 1);
         device.rig.flush().unwrap();
         for first in (0..sectors).step_by(32) {
-            assert!(device.read(first, 32, kind.name()));
+            assert!(device.read(first, 32, info.name));
         }
     }
 }
@@ -149,7 +149,7 @@ fn what_cannot_be_loaded_is_an_error_each_time() {
 /// Data that cannot be programmed for want of the rest of its unit takes no more DRAM than it may: writes fail before.
 #[test]
 fn what_is_stranded_is_bounded() {
-    let lru = small_policy(PolicyKind::Lru);
+    let lru = small_policy(&LRU);
     let mut device = Device::new(&config(lru, geometry(16384, 16384), 16));
     for first in (0..device.oracle.0.len()).step_by(32) {
         assert!(device.write(first, 32, false));

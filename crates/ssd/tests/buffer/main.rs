@@ -1,5 +1,6 @@
 //! The device with a DRAM buffer: bytes, power cuts, time.
 
+mod causes;
 mod common;
 mod dedup;
 mod holes;

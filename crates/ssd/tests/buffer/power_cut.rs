@@ -209,7 +209,7 @@ fn a_cut_loses_what_was_not_flushed_and_nothing_else() {
         media.restore();
         let mut rig = Rig::new(Ssd::recover(config, media).unwrap().0);
         let found: Vec<u8> = (0..10_u64).map(|lpn| rig.read(lpn * 4096, 1).unwrap()[0]).collect();
-        let name = policy.kind().name();
+        let name = policy.name();
         assert_eq!(found, [1, 1, 1, 2, 1, 1, 1, 1, 0, 0], "{name}");
     }
 }

@@ -1,6 +1,6 @@
 //! Writes that cover a sector in part.
 
-use onefold_buffer::{PolicyKind, PolicySpec};
+use onefold_buffer::{LRU, PolicySpec};
 use onefold_nand::NullMedia;
 use onefold_ssd::Ssd;
 use onefold_units::Op;
@@ -11,7 +11,7 @@ use crate::common::{Rig, config, geometry};
 /// it hit, though its other bytes were never loaded. The sector is read first.
 #[test]
 fn a_sector_covered_in_part_is_loaded() {
-    let config = config(PolicySpec::new(PolicyKind::Lru), geometry(4096, 4096), 8);
+    let config = config(PolicySpec::new(&LRU), geometry(4096, 4096), 8);
     let mut rig = Rig::new(Ssd::new(config, NullMedia).unwrap());
     // Bytes 100 to 1100: sectors 0 and 2 in part, 1 as a whole.
     rig.latency(Op::Write, 100, 1000);

@@ -1,6 +1,6 @@
 //! Units that only the device itself reaches.
 
-use onefold_buffer::{PolicyKind, PolicySpec};
+use onefold_buffer::{LRU, PolicySpec};
 use onefold_ftl::{
     ConfigError, FtlError, Layout, RemapConfig, RemapError, RemapOptions, RemapRange, RemapScheme,
 };
@@ -14,7 +14,7 @@ const HOST: u32 = 64;
 const SNAPSHOTS: u32 = 32;
 
 fn shared() -> SsdConfig {
-    let mut config = config(PolicySpec::new(PolicyKind::Lru), geometry(4096, 4096), 8);
+    let mut config = config(PolicySpec::new(&LRU), geometry(4096, 4096), 8);
     config.ftl.logical_units = HOST.into();
     config.ftl.snapshot_units = SNAPSHOTS.into();
     let log_bytes = 16 << 10;

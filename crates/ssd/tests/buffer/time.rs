@@ -2,7 +2,7 @@
 //!
 //! A page moves to or from DRAM in 1 us, a program takes 10.24 + 200 us, a read 40 + 10.24 us.
 
-use onefold_buffer::{PolicyKind, PolicySpec};
+use onefold_buffer::{LRU, PolicySpec};
 use onefold_ftl::Layout;
 use onefold_nand::{Media, MemoryMedia, NullMedia};
 use onefold_ssd::{Command, Ssd, Writeback};
@@ -17,7 +17,7 @@ const READ: u64 = 50_240;
 
 /// A buffer of four pages, full of dirty ones.
 fn full(writeback: Writeback) -> Rig<NullMedia> {
-    let mut config = config(PolicySpec::new(PolicyKind::Lru), geometry(4096, 4096), 4);
+    let mut config = config(PolicySpec::new(&LRU), geometry(4096, 4096), 4);
     config.writeback = writeback;
     let mut rig = Rig::new(Ssd::new(config, NullMedia).unwrap());
     for page in 0..4 {
@@ -105,7 +105,7 @@ fn a_flush_takes_no_slots() {
 /// A victim is under way while its page is written with FUA and dropped, clean: the victim is old.
 #[test]
 fn an_older_victim_does_not_come_back() {
-    let mut config = config(PolicySpec::new(PolicyKind::Lru), geometry(4096, 4096), 4);
+    let mut config = config(PolicySpec::new(&LRU), geometry(4096, 4096), 4);
     config.writeback = Writeback::Async { slots: 8 };
     let layout = Layout::new(&config.geometry, &config.ftl).unwrap();
     let media = MemoryMedia::new(&config.geometry, layout.nvram_bytes());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use onefold_buffer::Charge;
-use onefold_config::{Config, ConfigError, Load, Sources, size_text};
+use onefold_config::{Config, ConfigError, Load, Policies, Sources, size_text};
 use onefold_trace::workload::Workload as Generated;
 
 use super::axis::Coordinate;
@@ -63,6 +63,8 @@ pub struct Devices {
     pub choices: Vec<DeviceChoice>,
     /// What each workload of the study runs, in their order.
     pub loads: Vec<DeviceLoad>,
+    /// What names of policies mean.
+    pub policies: Policies,
     /// Names of the axes of a grid, in the order of the file; empty if devices and workloads have names of their own.
     pub axes: Vec<String>,
     /// The points of a grid.
@@ -133,7 +135,8 @@ impl Devices {
             Base::Preset(name) => (None, Some(name.as_str())),
             Base::File(path) => (Some(path.clone()), None),
         };
-        let mut config = Config::load(&Sources { file, preset, sets: &sets })?;
+        let policies = self.policies.clone();
+        let mut config = Config::load(&Sources { file, preset, sets: &sets, policies })?;
         if let Some(bytes) = device.size {
             config = config.with_logical_size(bytes)?;
         }
@@ -181,7 +184,11 @@ impl Devices {
 }
 
 /// Reads a study of devices; every configuration it can lead to is tried.
-pub(super) fn parse(path: &Path, reader: Reader<'_>) -> Result<Study, StudyError> {
+pub(super) fn parse(
+    path: &Path,
+    reader: Reader<'_>,
+    policies: &Policies,
+) -> Result<Study, StudyError> {
     let table = reader.parse()?;
     let study = Table::new(reader, STUDY, table.get_ref(), 0)?;
     if let Some(kind) = study.get("kind")
@@ -203,6 +210,7 @@ pub(super) fn parse(path: &Path, reader: Reader<'_>) -> Result<Study, StudyError
         let label = choice.label.clone();
         parsed.policies.push(PolicyChoice { subject: Subject::Device(at), label });
     }
+    let devices = Devices { policies: policies.clone(), ..devices };
     parsed.device_bytes = try_all(&parsed, &devices, &place)?;
     parsed.devices = Some(devices);
     parsed.headlines = show::headlines(&study, &parsed)?;
@@ -267,6 +275,7 @@ fn named<'a>(study: &Table<'a>, parsed: &mut Study) -> Result<(Devices, Field<'a
         loads: Vec::new(),
         axes: Vec::new(),
         cells: Cells::new(),
+        policies: Policies::builtin(),
     };
     workloads(study, parsed, &mut devices)?;
     Ok((devices, size_key))

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use onefold_config::Load;
+use onefold_config::{Load, Policies};
 use onefold_trace::workload::Workload as Generated;
 use onefold_units::convert::u64_from;
 
@@ -307,6 +307,7 @@ impl<'a> Built<'a> {
             loads: self.loads,
             axes,
             cells: self.cells,
+            policies: Policies::builtin(),
         };
         (devices, workloads)
     }

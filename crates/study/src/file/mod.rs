@@ -15,7 +15,7 @@ mod written;
 
 use std::path::PathBuf;
 
-use onefold_buffer::{BufferConfig, Charge, PolicyKind, PolicySpec, Sizes};
+use onefold_buffer::{BufferConfig, Charge, LRU, PolicySpec, Sizes};
 use onefold_units::convert::narrow;
 
 use crate::latency::{LatencyChoice, LatencyModel};
@@ -285,7 +285,7 @@ impl Study {
     /// The buffer of a bound: its tables are free.
     #[must_use]
     pub fn buffer_of_bound(&self, bytes: u64) -> BufferConfig {
-        let policy = PolicySpec::new(PolicyKind::Lru);
+        let policy = PolicySpec::new(&LRU);
         BufferConfig { policy, bytes, charge: Charge::None, volatile: self.volatile }
     }
 

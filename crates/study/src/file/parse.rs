@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use onefold_buffer::{Charge, PolicySpec};
+use onefold_buffer::Charge;
+use onefold_config::Policies;
 use onefold_trace::FormatSpec;
 use onefold_tracefile::Options;
 use onefold_units::convert::{float, floor_u64, narrow};
@@ -61,17 +62,27 @@ const SHARE_MOST: f64 = 1e9;
 impl Study {
     /// Reads and checks a study file. Traces are looked for next to it.
     pub fn load(path: &Path) -> Result<Self, StudyError> {
+        Self::load_with(path, &Policies::builtin())
+    }
+
+    /// The same with policies that a program adds.
+    pub fn load_with(path: &Path, policies: &Policies) -> Result<Self, StudyError> {
         let failed = |source| StudyError::Read { path: path.to_path_buf(), source };
         let text = fs::read_to_string(path).map_err(failed)?;
-        Self::parse(path, &text)
+        Self::parse_with(path, &text, policies)
     }
 
     /// Reads the text of a study file called `path`.
     pub fn parse(path: &Path, text: &str) -> Result<Self, StudyError> {
+        Self::parse_with(path, text, &Policies::builtin())
+    }
+
+    /// The same with policies that a program adds.
+    pub fn parse_with(path: &Path, text: &str, known: &Policies) -> Result<Self, StudyError> {
         let reader = Reader::new(path, text);
         let table = reader.parse()?;
         if is_of_devices(table.get_ref()) {
-            return devices::parse(path, reader);
+            return devices::parse(path, reader, known);
         }
         let study = Table::new(reader, STUDY, table.get_ref(), 0)?;
         let schema = study.need("schema", "schema = \"onefold.study/1\"")?;
@@ -102,7 +113,10 @@ impl Study {
             sizes: sizes_of_study(
                 &study.need("sizes", "a list of sizes, such as [\"8MiB\", \"32MiB\"]")?,
             )?,
-            policies: policies(&study.need("policies", "a list of policies, such as [\"lru\"]")?)?,
+            policies: policies(
+                &study.need("policies", "a list of policies, such as [\"lru\"]")?,
+                known,
+            )?,
             bounds: study.or("bounds", Vec::new(), bounds)?,
             charge: study.or("charge", Charge::Paper, |f| f.choice(&Charge::ALL, Charge::name))?,
             volatile: study.or("volatile", false, Field::flag)?,
@@ -134,7 +148,7 @@ fn is_of_devices(study: &DeTable<'_>) -> bool {
     says_so || value("grid").is_some() || matches!(value("device"), Some(DeValue::Array(_)))
 }
 
-fn policies(field: &Field<'_>) -> Result<Vec<PolicyChoice>, StudyError> {
+fn policies(field: &Field<'_>, known: &Policies) -> Result<Vec<PolicyChoice>, StudyError> {
     let mut policies: Vec<PolicyChoice> = Vec::new();
     for item in items(field)? {
         let (text, label) = if item.is_table() {
@@ -144,7 +158,7 @@ fn policies(field: &Field<'_>) -> Result<Vec<PolicyChoice>, StudyError> {
         } else {
             (item, None)
         };
-        let spec = PolicySpec::parse(text.text()?).map_err(|error| text.refuse(error))?;
+        let spec = known.buffer.parse(text.text()?).map_err(|error| text.refuse(error))?;
         let label = label.unwrap_or_else(|| spec.to_string());
         let subject = Subject::Policy(spec);
         if policies.iter().any(|other| other.subject == subject || other.label == label) {

@@ -38,6 +38,28 @@ pub struct Options {
     pub program: Program,
 }
 
+impl Options {
+    /// Everything, on all processors, with at most 4 GiB for the requests of bounds.
+    ///
+    /// Points that are in the folder are not computed again, also if a policy of another program
+    /// changed meanwhile.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            only: Vec::new(),
+            policies: Vec::new(),
+            scale: 1.0,
+            memory_bytes: 4 << 30,
+            folder: folder.into(),
+            program: Program {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: String::new(),
+            },
+        }
+    }
+}
+
 /// How a run is watched and stopped.
 #[derive(Clone, Copy, Default)]
 pub struct Control<'a> {

@@ -120,7 +120,10 @@ impl Work<'_> {
         let target = job.workload.target();
         let cell =
             |point: &&Point| Cell::new(study, &point.subject, target, self.timers, self.row(point));
-        let asks = |point: &&Point| matches!(point.subject, Subject::Policy(p) if p.asks_ftl());
+        let asks = |point: &&Point| match point.subject {
+            Subject::Policy(p) => p.info().build.asks_ftl(&p.parameters()),
+            Subject::Bound(_) | Subject::Device(_) => false,
+        };
         let (mix, _) = Mix::open(study, job.workload, options.scale)?;
         Ok(Stage {
             mix,

@@ -37,9 +37,11 @@ use self::classify::{Class, Classifier};
 use self::lat::Piece;
 use super::nested::Nested;
 use super::{Lru, s3_fifo::S3Fifo, sieve::Sieve};
+use crate::table::cache;
 use crate::{
-    Access, Actions, Area, BufferError, Entries, FtlView, Limits, ListId, NodeId, Pages, Parameter,
-    PolicyInfo, Replacement, Req, Setup, Tables, Value, Violation,
+    Access, Actions, Area, BufferConfig, BufferError, Build, Entries, FtlView, Limits, ListId,
+    NodeId, Pages, Parameter, Parameters, Policy, PolicyInfo, Replacement, Req, Setup, Sizes,
+    Tables, Value, Violation,
 };
 
 /// Append-only writes.
@@ -52,7 +54,7 @@ const SORB: ListId = ListId(2);
 const LISTS_MOST: usize = 5;
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "aoi",
     about: "Append-only isolation: data written once leaves before anything that is used again.",
     source: "Jeong et al. 2021",
@@ -107,12 +109,22 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
             about: "Whether a chunk that large writes rewrite from end to end is append-only again.",
         },
     ],
+    build: Build::with(&build, OverLru::asks_ftl),
 };
 
 /// With LRU, S3-FIFO or SIEVE inside SORB.
 pub(crate) type OverLru = Aoi<Lru<{ SORB.0 }>>;
 pub(crate) type OverS3Fifo = Aoi<S3Fifo<{ SORB.0 }>>;
 pub(crate) type OverSieve = Aoi<Sieve<{ SORB.0 }>>;
+
+/// Append-only isolation over the configured policy of SORB.
+fn build(config: &BufferConfig, sizes: &Sizes) -> Result<Box<dyn Policy + Send>, BufferError> {
+    match config.policy.value("area").word() {
+        "s3-fifo" => cache::<OverS3Fifo>(config, sizes),
+        "sieve" => cache::<OverSieve>(config, sizes),
+        _ => cache::<OverLru>(config, sizes),
+    }
+}
 
 /// What was decided about consecutive pages of the request.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +208,10 @@ impl<S: Nested> Aoi<S> {
 
 impl<S: Nested> Replacement for Aoi<S> {
     const AREAS: &'static [Area] = Self::LISTS.split_at(2 + S::AREAS.len()).0;
+
+    fn asks_ftl(parameters: &Parameters) -> bool {
+        parameters.value("reaccess").word() == "mapped"
+    }
 
     fn new(setup: &Setup) -> Self {
         Self {

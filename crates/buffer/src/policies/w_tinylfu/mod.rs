@@ -7,7 +7,7 @@ mod sketch;
 use sketch::Sketch;
 
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
+    Access, Actions, Area, Build, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
     Replacement, Setup, Tables, Value,
 };
 
@@ -17,7 +17,7 @@ const PROBATION: ListId = ListId(1);
 const PROTECTED: ListId = ListId(2);
 
 /// Name, source and parameters.
-pub(crate) const INFO: PolicyInfo = PolicyInfo {
+pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "w-tinylfu",
     about: "A small window; a frequency sketch decides who enters the main cache.",
     source: "Einziger et al. 2017",
@@ -35,6 +35,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
             about: "Share of the main cache for entries that were hit there.",
         },
     ],
+    build: Build::of::<WTinyLfu>(),
 };
 
 /// What is new enters a small LRU list; what leaves it stays only if it was accessed more often than

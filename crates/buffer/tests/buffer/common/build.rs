@@ -1,7 +1,7 @@
 //! Buffers for tests.
 
 use onefold_buffer::{
-    BufferConfig, BufferError, Charge, Policy, PolicyKind, PolicySpec, Sizes, new_policy,
+    BufferConfig, BufferError, Charge, Policies, Policy, PolicySpec, Sizes, new_policy,
 };
 
 /// Parameters that let small buffers and short streams reach all parts of a policy.
@@ -19,7 +19,8 @@ const SMALL: [&str; 9] = [
 
 /// Every policy with its defaults, and some with other parameters.
 pub(crate) fn every_policy() -> impl Iterator<Item = &'static str> {
-    PolicyKind::ALL.into_iter().map(PolicyKind::name).chain(SMALL)
+    let names: Vec<_> = Policies::builtin().iter().map(|info| info.name).collect();
+    names.into_iter().chain(SMALL)
 }
 
 /// A buffer of exactly `slots` entries of `entry` bytes, `k` of them in a flash page, in front of

@@ -25,8 +25,8 @@ pub(crate) enum Step {
     Store(u32),
     /// A clean or trimmed page leaves.
     Drop(u32),
-    /// A flash page is programmed.
-    Program(Stream, Vec<u32>),
+    /// A flash page is programmed; of each page, the parts that were written.
+    Program(Stream, Vec<(u32, u16)>),
     /// A read passes by.
     Bypass(u32),
     /// Parts are loaded to complete a page.
@@ -60,7 +60,7 @@ pub(crate) trait Order {
 struct Page {
     tenant: usize,
     valid: BTreeSet<u32>,
-    dirty: bool,
+    dirty: BTreeSet<u32>,
 }
 
 /// The buffered pages of a [`Model`].
@@ -107,7 +107,7 @@ impl Pages {
 
     /// Whether the page has data newer than flash.
     pub(crate) fn is_dirty(&self, lpn: u32) -> bool {
-        self.entries.get(&lpn).is_some_and(|page| page.dirty)
+        self.entries.get(&lpn).is_some_and(|page| !page.dirty.is_empty())
     }
 
     /// Evicts `order[0]`; if it is dirty, with the next dirty pages of `order`, k in all, looking at
@@ -141,18 +141,20 @@ impl Pages {
     pub(crate) fn evict_padded(&mut self, all: &[u32]) {
         let owner = all.iter().find(|lpn| self.is_dirty(**lpn));
         let owner = self.tenant(*owner.expect("a dirty page"));
+        let mut entries = Vec::new();
         for lpn in all {
             if self.is_dirty(*lpn) {
-                self.finish(*lpn);
+                entries.push(self.finish(*lpn));
                 continue;
             }
+            entries.push((*lpn, 0));
             self.stats[owner].pages_padded += 1;
             if !self.contains(*lpn) {
                 self.steps.push(Step::Pad(*lpn, self.all_parts()));
                 self.stats[owner].pad_reads += 1;
             }
         }
-        for batch in all.chunks(self.k) {
+        for batch in entries.chunks(self.k) {
             self.stats[owner].programs += 1;
             self.stats[owner].short_programs += u64::from(batch.len() < self.k);
             self.steps.push(Step::Program(Stream::Other, batch.to_vec()));
@@ -202,28 +204,27 @@ impl Pages {
         self.entries.get_mut(&lpn).unwrap().valid = all;
     }
 
-    /// Makes a page complete and clean.
-    fn finish(&mut self, lpn: u32) {
+    /// Makes a page complete and clean; what was dirty of it.
+    fn finish(&mut self, lpn: u32) -> (u32, u16) {
         let (missing, tenant) = (self.missing(lpn), self.tenant(lpn));
         if missing != 0 {
             self.steps.push(Step::Pad(lpn, missing));
             self.stats[tenant].pad_reads += 1;
             self.complete(lpn);
         }
-        self.entries.get_mut(&lpn).unwrap().dirty = false;
+        let dirty = std::mem::take(&mut self.entries.get_mut(&lpn).unwrap().dirty);
         self.stats[tenant].pages_programmed += 1;
         self.stats[tenant].dirty -= 1;
+        (lpn, dirty.into_iter().map(|part| 1 << part).sum())
     }
 
     /// Programs one flash page; its pages stay.
     fn program(&mut self, batch: &[u32], stream: Stream) {
-        for lpn in batch {
-            self.finish(*lpn);
-        }
+        let entries = batch.iter().map(|lpn| self.finish(*lpn)).collect();
         let first = self.tenant(batch[0]);
         self.stats[first].programs += 1;
         self.stats[first].short_programs += u64::from(batch.len() < self.k);
-        self.steps.push(Step::Program(stream, batch.to_vec()));
+        self.steps.push(Step::Program(stream, entries));
     }
 
     fn load(&mut self, r: &Req, lpn: u32) -> bool {
@@ -252,12 +253,13 @@ impl Pages {
             self.complete(lpn);
         }
         let page = self.entries.get_mut(&lpn).unwrap();
-        if page.dirty {
+        if !page.dirty.is_empty() {
             self.stats[page.tenant].overwritten += 1;
             self.stats[page.tenant].dirty -= 1;
         }
-        page.valid.extend(parts);
-        (page.dirty, page.tenant) = (true, tenant);
+        page.valid.extend(&parts);
+        page.dirty.extend(parts);
+        page.tenant = tenant;
         self.stats[tenant].dirty += 1;
         self.steps.push(Step::Store(lpn));
     }
@@ -286,7 +288,7 @@ impl<O: Order> Model<O> {
         if !self.order.admit(lpn, write, &mut self.pages) {
             return None;
         }
-        let page = Page { tenant: 0, valid: BTreeSet::new(), dirty: false };
+        let page = Page { tenant: 0, valid: BTreeSet::new(), dirty: BTreeSet::new() };
         self.pages.entries.insert(lpn, page);
         Some(false)
     }
@@ -361,8 +363,9 @@ impl<O: Order> Model<O> {
             self.order.forget(lpn);
             if let Some(page) = self.pages.entries.remove(&lpn) {
                 self.pages.steps.push(Step::Drop(lpn));
-                self.pages.stats[page.tenant].trim_discards += u64::from(page.dirty);
-                self.pages.stats[page.tenant].dirty -= u64::from(page.dirty);
+                let dirty = u64::from(!page.dirty.is_empty());
+                self.pages.stats[page.tenant].trim_discards += dirty;
+                self.pages.stats[page.tenant].dirty -= dirty;
             }
         }
     }
@@ -400,7 +403,8 @@ fn without_slots(out: &Actions) -> Vec<Step> {
         Action::Store { lpn, .. } => Step::Store(lpn.raw()),
         Action::Drop { lpn, .. } => Step::Drop(lpn.raw()),
         Action::Program { stream, batch } => {
-            Step::Program(stream, out.batch(batch).iter().map(|entry| entry.lpn.raw()).collect())
+            let entries = out.batch(batch).iter();
+            Step::Program(stream, entries.map(|one| (one.lpn.raw(), bits(one.dirty))).collect())
         }
         Action::PadRead { lpn, missing, .. } => Step::Pad(lpn.raw(), bits(missing)),
         Action::Bypass { lpn } => Step::Bypass(lpn.raw()),

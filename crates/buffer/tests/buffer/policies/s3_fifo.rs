@@ -5,7 +5,7 @@ use super::nested::Nested;
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{assert_g1, assert_g2};
 use crate::common::streams::{Case, case};
-use onefold_buffer::{PolicyKind, PolicySpec, Ratio, Stream};
+use onefold_buffer::{PolicySpec, Ratio, Stream};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl S3Fifo {
 
 impl Order for S3Fifo {
     fn new(case: &Case, spec: &PolicySpec) -> Self {
-        let own = spec.kind() == PolicyKind::S3Fifo;
+        let own = spec.name() == "s3-fifo";
         let small = if own { spec.value("small").ratio() } else { Ratio::new(1, 10) };
         let limit = small.of(case.slots);
         Self {

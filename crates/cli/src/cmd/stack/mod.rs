@@ -81,7 +81,7 @@ struct Chosen {
 impl Which {
     fn load(&self, global: &Global) -> Result<Chosen, CliError> {
         let file = Some(self.file.clone());
-        let config = Config::load(&Sources { file, preset: None, sets: &self.sets })?;
+        let config = Config::load(&Sources { file, sets: &self.sets, ..Sources::default() })?;
         let Some(stack) = config.stack(global.seed)? else {
             let text = format!("{} has no [[stack]]", self.file.display());
             return Err(CliError::new(Exit::Usage, "stack::none", text)

@@ -7,7 +7,7 @@ use onefold_tracefile::Options;
 
 /// A preset with `--set`s and a load, seed 42.
 pub(crate) fn setup(preset: &str, sets: &[String], load: &Load) -> Setup {
-    let config = Config::load(&Sources { file: None, preset: Some(preset), sets })
+    let config = Config::load(&Sources { preset: Some(preset), sets, ..Sources::default() })
         .unwrap_or_else(|error| panic!("{preset} with {sets:?}: {error}"));
     Setup {
         config: config.with_load(load),

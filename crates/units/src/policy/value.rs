@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use onefold_units::convert::{float, narrow};
-use onefold_units::numbers::{self, Decimal};
+use crate::convert::{float, narrow};
+use crate::numbers::{self, Decimal};
 
 /// A fraction, kept exactly: a third of 513 entries is 171.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Value {
     }
 }
 
-/// What [`PolicySpec::parse`](crate::PolicySpec::parse) reads back.
+/// What [`Policies::parse`](super::Policies::parse) reads back.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -175,7 +175,7 @@ impl fmt::Display for Limits {
 }
 
 /// Reads a value within its limits.
-pub(crate) fn parse(text: &str, limits: Limits) -> Option<Value> {
+pub(super) fn parse(text: &str, limits: Limits) -> Option<Value> {
     match limits {
         Limits::PowerOfTwo { least, most } => numbers::size(text)
             .ok()
