@@ -81,8 +81,13 @@ setup: ## Install the Debian packages that the tests use
 	scripts/setup.sh
 
 .PHONY: install
-install: ## Build the release binary and install it to PREFIX/bin (~/.local unless set)
+install: ## Build the release binary and install it, manual pages and completions to PREFIX (~/.local unless set)
 	cargo install --locked --path crates/cli --root $(PREFIX)
+	$(PREFIX)/bin/onefold man --quiet $(PREFIX)/share/man/man1
+	mkdir -p $(PREFIX)/share/bash-completion/completions $(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d
+	$(PREFIX)/bin/onefold completions bash > $(PREFIX)/share/bash-completion/completions/onefold
+	$(PREFIX)/bin/onefold completions zsh > $(PREFIX)/share/zsh/site-functions/_onefold
+	$(PREFIX)/bin/onefold completions fish > $(PREFIX)/share/fish/vendor_completions.d/onefold.fish
 
 # Steps of `make test`; each also works by itself.
 .PHONY: setup-if-possible fmt build clippy unit doc tidy oracle instructions fuzz-smoke file-systems study-short crash-short database-short

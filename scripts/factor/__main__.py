@@ -9,7 +9,8 @@ volume. The counters are the server's own, read before and after, with what `syn
                     (layout bare-full: 3,200 MiB, 80 % of the drive)
 
 With --clocks each run is recorded and replayed in virtual time on the same image: `simulated` is what that programs / what was
-programmed while serving, both from the start of the server to the end.
+programmed while serving, both from the start of the server to the end; `worst cause` is the cause that differs most from its own
+counter, of those with a hundredth of the bytes or more, of flash and of the volume.
 
 `limit` is what a drive without power-loss protection has to program at least: what the file system sent, rounded up to 16 KiB at each
 flush, from a recording of the run. Needs root, FUSE, loop devices; a program that is not installed is left out and named.
@@ -112,11 +113,26 @@ def limit(onefold: str, tape: Path) -> float:
     return (programmed + math.ceil(pending / UNIT_BYTES)) * UNIT_BYTES / sent
 
 
-def simulated(options: argparse.Namespace, image: Path, tape: Path) -> int:
-    """Bytes that the drive of an image programs in virtual time for what was recorded."""
+def simulated(options: argparse.Namespace, image: Path, tape: Path) -> dict[str, int]:
+    """Bytes by hop and cause, as `Counters.hops`, in virtual time for what was recorded."""
     how = ("--set", f"run.latency={options.latency}", "--format", "json")
     result = json.loads(run(options.onefold, "sim", "run", "--image", image, "--trace", tape, *how))
-    return sum(result["flash"]["program_pages"].values()) * PAGE_BYTES
+    pages = {f"flash {cause}": count for cause, count in result["flash"]["program_pages"].items()}
+    volume = result.get("volume") or {}
+    pages |= {f"log {cause}": count for cause, count in volume.get("sent_pages", {}).items()}
+    return {hop: count * PAGE_BYTES for hop, count in pages.items()}
+
+
+def flash(hops: dict[str, int]) -> int:
+    """Bytes programmed for any cause."""
+    return sum(count for hop, count in hops.items() if hop.startswith("flash "))
+
+
+def worst_cause(simulated: dict[str, int], served: dict[str, int]) -> tuple[str, float]:
+    """The cause whose simulated bytes differ most from its served ones, and their ratio."""
+    least = max(flash(served), 1) / 100
+    ratios = {hop: simulated.get(hop, 0) / count for hop, count in served.items() if count >= least}
+    return max(ratios.items(), key=lambda one: abs(one[1] - 1), default=("none", 1.0))
 
 
 @dataclass
@@ -126,8 +142,9 @@ class Measured:
     counted: Counters
     limit: float
     seconds: float
-    # Simulated / served; `None` if nobody asked.
+    # Simulated / served, in all and of the worst cause; `None` if nobody asked.
     simulated: float | None
+    worst: tuple[str, float] | None
 
 
 def measure(options: argparse.Namespace, image: Image, program: str) -> Measured:
@@ -146,10 +163,11 @@ def measure(options: argparse.Namespace, image: Image, program: str) -> Measured
             run("sync")
             seconds = time.monotonic() - begin
         whole = served.count()
-    ratio = None
+    ratio = worst = None
     if options.clocks and image.is_simulated():
-        ratio = simulated(options, image.path, tape) / whole.programmed
-    measured = Measured(whole.since(before), limit(options.onefold, tape), seconds, ratio)
+        hops = simulated(options, image.path, tape)
+        ratio, worst = flash(hops) / whole.programmed, worst_cause(hops, whole.hops)
+    measured = Measured(whole.since(before), limit(options.onefold, tape), seconds, ratio, worst)
     for path in (cell, tape):
         path.unlink()
     return measured
@@ -159,7 +177,8 @@ def table(options: argparse.Namespace, drive: str, results: list[dict[str, objec
     layouts = options.layout or ["bare", "bare-full", "volume"][:: 2 if options.state == "half" else 1]
     columns = [*layouts, "limit"]
     if options.clocks:
-        columns += [f"{layout}: simulated" for layout in layouts if Image(options, drive, layout).is_simulated()]
+        replayed = [layout for layout in layouts if Image(options, drive, layout).is_simulated()]
+        columns += [f"{layout}: {what}" for layout in replayed for what in ("simulated", "worst cause")]
     print(f"\n| {drive}, {options.state}, {options.fs} | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
     logs, rows = dict.fromkeys(columns, 0.0), 0
     for program in options.program or PROGRAMS:
@@ -167,21 +186,25 @@ def table(options: argparse.Namespace, drive: str, results: list[dict[str, objec
             print(f"skipped: {program} ({lacks} is missing)", flush=True)
             continue
         row: dict[str, float] = {}
+        worst: dict[str, str] = {}
         for layout in layouts:
             measured = measure(options, Image(options, drive, layout), program)
             counted = measured.counted
             row[layout], row["limit"] = counted.programmed / counted.sent, measured.limit
             cell = {"drive": drive, "state": options.state, "fs": options.fs, "layout": layout}
             cell |= {"program": program, "limit": measured.limit, "seconds": round(measured.seconds, 2)}
-            if measured.simulated is not None:
+            if measured.simulated is not None and measured.worst is not None:
                 row[f"{layout}: simulated"] = cell["simulated"] = measured.simulated
+                (cause, ratio) = cell["worst_cause"] = measured.worst
+                row[f"{layout}: worst cause"] = ratio
+                worst[f"{layout}: worst cause"] = f"{ratio:.3f} ({cause})"
             results.append(cell | vars(counted))
             if options.output:
                 options.output.write_text(json.dumps(results, indent=1) + "\n")
         rows += 1
         for column, factor in row.items():
             logs[column] += math.log(factor)
-        cells = (f"{row[column]:.{3 if 'simulated' in column else 2}f}" for column in columns)
+        cells = (worst.get(column, f"{row[column]:.{3 if 'simulated' in column else 2}f}") for column in columns)
         print(f"| {program} | {' | '.join(cells)} |", flush=True)
     means = " | ".join(f"{math.exp(log / max(rows, 1)):.2f}" for log in logs.values())
     print(f"| geometric mean | {means} |", flush=True)

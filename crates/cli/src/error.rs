@@ -5,22 +5,7 @@ use std::process::ExitCode;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, miette};
 
-/// Why the process ends, as its exit code (design.md, section 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// The run failed.
-    Failed = 1,
-    /// The command line is wrong.
-    Usage = 2,
-    /// The configuration cannot work.
-    Infeasible = 3,
-    /// The trace is bad or truncated.
-    BadTrace = 4,
-    /// The image, volume or socket is in use.
-    Busy = 5,
-    /// `check` could not run (fsck(8)).
-    CheckFailed = 8,
-}
+pub(crate) use crate::exit::Exit;
 
 /// One error message with its code, help and exit code.
 #[derive(Debug)]
@@ -84,19 +69,5 @@ pub(crate) fn written(written: io::Result<()>, place: &str) -> Result<(), CliErr
             format!("cannot write the result to {place}: {error}"),
         )),
         Ok(()) => Ok(()),
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        // The discriminants are the documented exit codes.
-        match exit {
-            Exit::Failed => Self::from(1),
-            Exit::Usage => Self::from(2),
-            Exit::Infeasible => Self::from(3),
-            Exit::BadTrace => Self::from(4),
-            Exit::Busy => Self::from(5),
-            Exit::CheckFailed => Self::from(8),
-        }
     }
 }

@@ -15,11 +15,10 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::exit::Exit;
+
 /// Time that soft work has. A person waits no more than a second.
 const GRACE: Duration = Duration::from_millis(700);
-
-/// What a shell adds to the number of a signal that ended a process.
-const CODE: u8 = 128;
 
 /// The signals of this process, and what it does about them.
 #[derive(Clone, Default)]
@@ -157,7 +156,7 @@ impl Interrupt {
 
     /// The exit code of a command that was asked to end and kept what it had.
     pub(crate) fn code(&self) -> ExitCode {
-        self.state().signal.map_or(ExitCode::SUCCESS, |signal| code(signal).into())
+        self.state().signal.map_or(Exit::Ok, exit_by).into()
     }
 }
 
@@ -184,8 +183,8 @@ impl Served {
     }
 }
 
-fn code(signal: i32) -> u8 {
-    u8::try_from(signal).map_or(CODE, |signal| CODE.saturating_add(signal))
+const fn exit_by(signal: i32) -> Exit {
+    if signal == SIGTERM { Exit::Terminated } else { Exit::Interrupted }
 }
 
 /// Ends the process: whoever holds the state lets nobody else change it.
@@ -201,5 +200,5 @@ fn end(state: MutexGuard<'_, State>) -> ! {
         let name = if signal == SIGTERM { "SIGTERM" } else { "SIGINT" };
         eprintln!("\ninterrupted by {name}: {}", state.left.unwrap_or("nothing was changed"));
     }
-    std::process::exit(code(signal).into())
+    std::process::exit(exit_by(signal).code().into())
 }

@@ -2,19 +2,21 @@
 
 mod cmd;
 mod error;
+mod exit;
 mod interrupt;
 mod output;
 mod replace;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::exit::Exit;
 use crate::output::Global;
 
 /// Write every flash page once: simulate, serve and measure flash storage.
 #[derive(Debug, Parser)]
-#[command(name = "onefold", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "onefold", version, propagate_version = true, max_term_width = 100, after_long_help = Exit::help())]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -47,6 +49,10 @@ enum Command {
     /// Explain configuration keys and presets
     #[command(subcommand)]
     Config(cmd::config::Config),
+    /// Print what a shell needs to complete the commands of this program
+    Completions(cmd::packaging::Completions),
+    /// Write the manual pages of this program into a folder
+    Man(cmd::packaging::Man),
 }
 
 impl Command {
@@ -58,6 +64,16 @@ impl Command {
             _ => true,
         }
     }
+
+    /// Whether the result may be a page of HTML.
+    const fn draws(&self) -> bool {
+        match self {
+            Self::Trace(trace) => trace.draws(),
+            Self::Study(study) => study.draws(),
+            Self::Report(_) => true,
+            _ => false,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -65,7 +81,8 @@ fn main() -> ExitCode {
     cli.global.start_logging();
     cli.global.interrupt.watch(cli.global.quiet);
     let checked = if cli.command.prints() { cli.global.expect_output() } else { Ok(()) };
-    let result = checked.and_then(|()| match cli.command {
+    let drawn = if cli.command.draws() { Ok(()) } else { cli.global.expect_no_pictures() };
+    let result = drawn.and(checked).and_then(|()| match cli.command {
         Command::Trace(trace) => trace.run(&cli.global),
         Command::Sim(sim) => sim.run(&cli.global),
         Command::Study(study) => study.run(&cli.global),
@@ -74,6 +91,8 @@ fn main() -> ExitCode {
         Command::Stack(stack) => stack.run(&cli.global),
         Command::Report(report) => report.run(&cli.global),
         Command::Config(config) => config.run(&cli.global),
+        Command::Completions(completions) => completions.run(Cli::command(), &cli.global),
+        Command::Man(man) => man.run(Cli::command(), &cli.global),
     });
     match result {
         Ok(code) => code,

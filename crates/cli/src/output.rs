@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use onefold_trace::FormatSpec;
 
 use crate::error::{CliError, Exit, written};
 use crate::interrupt::Interrupt;
@@ -16,6 +17,28 @@ pub(crate) enum Format {
     Table,
     /// One JSON object with a `schema` key.
     Json,
+}
+
+/// What `--format` may be: a [`Format`], or a page with pictures where a command draws some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Table,
+    Json,
+    Html,
+}
+
+impl Named {
+    fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "table" => Ok(Self::Table),
+            "json" => Ok(Self::Json),
+            "html" => Ok(Self::Html),
+            trace if FormatSpec::parse(trace).is_ok() => {
+                Err(format!("the format of a trace is named by --trace-format {trace}"))
+            }
+            _ => Err("expected table, json or html".to_owned()),
+        }
+    }
 }
 
 /// When to colour messages.
@@ -32,10 +55,9 @@ pub(crate) enum Colour {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// How to print the result: table or json. Where a trace is read, also its format (such as
-    /// `msr` or `mqsim:time=us`) if it should not be detected; may be given twice
-    #[arg(long = "format", global = true, value_name = "FORMAT")]
-    pub(crate) formats: Vec<String>,
+    /// How to print the result: table, json, or html where a command draws pictures [default: table, html for reports]
+    #[arg(long = "format", global = true, value_name = "FORMAT", value_parser = Named::parse)]
+    pub(crate) named: Option<Named>,
     /// Write the result here instead of standard output. A file that is there is replaced if it is empty, or an older result of
     /// the same command in JSON or HTML
     #[arg(short = 'o', long = "output", global = true, value_name = "FILE")]
@@ -49,7 +71,8 @@ pub(crate) struct Global {
     /// Say more on standard error (repeat for more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Say only errors
+    /// Say only errors: neither messages nor a table on standard output. A result that was asked for with --format json or html, or
+    /// with -o, is written
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     /// Colour of messages
@@ -63,24 +86,16 @@ pub(crate) struct Global {
 impl Global {
     /// How to print the result.
     pub(crate) fn format(&self) -> Format {
-        let json = self.formats.iter().rev().find(|name| is_output_format(name));
-        if json.is_some_and(|name| name == "json") { Format::Json } else { Format::Table }
+        if self.named == Some(Named::Json) { Format::Json } else { Format::Table }
     }
 
-    /// The trace format the user named, if any; the trace reader judges the name.
-    pub(crate) fn trace_format(&self) -> Option<&str> {
-        self.formats.iter().rev().find(|name| !is_output_format(name)).map(String::as_str)
-    }
-
-    /// Refuses a trace format on a command that reads no trace.
-    pub(crate) fn expect_no_trace_format(&self) -> Result<(), CliError> {
-        self.trace_format().map_or(Ok(()), |name| {
-            Err(CliError::new(
-                Exit::Usage,
-                "usage::format",
-                format!("--format is `{name}`, expected table or json"),
-            ))
-        })
+    /// Refuses a page of pictures where there are none.
+    pub(crate) fn expect_no_pictures(&self) -> Result<(), CliError> {
+        if self.named != Some(Named::Html) {
+            return Ok(());
+        }
+        let text = "--format is `html`, expected table or json: this command draws no pictures";
+        Err(CliError::new(Exit::Usage, "usage::format", text))
     }
 
     /// Whether messages on standard error are coloured.
@@ -120,9 +135,29 @@ impl Global {
             .init();
     }
 
+    /// Writes a result of [`Global::format`]; see [`Global::write`]. With `--quiet` there is no table on standard output.
+    pub(crate) fn emit(&self, text: &str) -> Result<(), CliError> {
+        let is_unwanted = self.quiet && self.format() == Format::Table && self.output.is_none();
+        if is_unwanted { Ok(()) } else { self.write(text) }
+    }
+
+    /// Refuses a page of HTML that would pour on a terminal, before there is one.
+    pub(crate) fn expect_page_can_go(&self) -> Result<(), CliError> {
+        self.expect_no_terminal(io::stdout().is_terminal())
+    }
+
+    fn expect_no_terminal(&self, is_terminal: bool) -> Result<(), CliError> {
+        if self.output.is_some() || !is_terminal {
+            return Ok(());
+        }
+        let text = "the result is a page of HTML, and standard output is a terminal";
+        Err(CliError::new(Exit::Usage, "usage::terminal", text)
+            .help("name a file, such as -o report.html, or take --format table"))
+    }
+
     /// Writes the result to standard output, or to the file of `-o` in one step, so that a reader
     /// never sees half of it.
-    pub(crate) fn emit(&self, text: &str) -> Result<(), CliError> {
+    pub(crate) fn write(&self, text: &str) -> Result<(), CliError> {
         let Some(path) = &self.output else { return Self::print(text) };
         let made = Made::of(text.as_bytes());
         match Replaced::of(path, self.force, |old| Some(old) == made.as_ref()) {
@@ -138,7 +173,7 @@ impl Global {
     /// Refuses a file of `-o` that no result can replace, before there is one. Which result it will be is not known yet.
     pub(crate) fn expect_output(&self) -> Result<(), CliError> {
         let Some(path) = &self.output else { return Ok(()) };
-        let is_json = self.formats.iter().any(|format| format == "json");
+        let is_json = self.named == Some(Named::Json);
         let may_go = |old: &Made| is_json == matches!(old, Made::Json(_));
         Replaced::of(path, self.force, may_go).map(drop)
     }
@@ -150,6 +185,33 @@ impl Global {
     }
 }
 
-fn is_output_format(name: &str) -> bool {
-    matches!(name, "table" | "json")
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{Global, Named};
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        global: Global,
+    }
+
+    #[test]
+    fn a_page_is_not_poured_on_a_terminal() {
+        let global =
+            |arguments: &[&str]| Only::parse_from([&["onefold"], arguments].concat()).global;
+        assert!(global(&[]).expect_no_terminal(true).is_err());
+        assert!(global(&[]).expect_no_terminal(false).is_ok());
+        assert!(global(&["-o", "page.html"]).expect_no_terminal(true).is_ok());
+    }
+
+    #[test]
+    fn formats_of_traces_have_another_name() {
+        assert_eq!(Named::parse("json"), Ok(Named::Json));
+        assert!(
+            Named::parse("mqsim:time=us").unwrap_err().contains("--trace-format mqsim:time=us")
+        );
+        assert!(Named::parse("yaml").unwrap_err().contains("expected table"));
+    }
 }

@@ -257,6 +257,26 @@ impl Config {
         }
     }
 
+    /// Logical capacity, and `capacity.snapshots` beside it, / raw capacity.
+    ///
+    /// # Errors
+    /// As [`Config::logical_bytes`].
+    pub fn logical_share(&self) -> Result<f64, ConfigError> {
+        if let Value::Capacity(Capacity::Fraction(fraction)) =
+            self.setting("capacity.logical").value
+        {
+            return Ok(fraction);
+        }
+        let geometry = self.geometry()?;
+        let unit = if self.is_zoned() {
+            u64::from(self.zone_blocks()?.1) * u64::from(geometry.unit_bytes())
+        } else {
+            u64::from(geometry.unit_bytes())
+        };
+        let all = self.logical_bytes()? + self.snapshot_units() * unit;
+        Ok(convert::float(all) / convert::float(geometry.raw_bytes()))
+    }
+
     /// The same device with a logical capacity of exactly `bytes`, and `capacity.snapshots` beside it:
     /// `geometry.blocks` is changed so that the share of spare capacity stays (at least) that of the
     /// configuration.
@@ -274,23 +294,27 @@ impl Config {
             (block, 0)
         };
         let per_block = geometry.raw_bytes() / self.count("geometry.blocks");
-        let fraction = if let Value::Capacity(Capacity::Fraction(fraction)) =
-            self.setting("capacity.logical").value
-        {
-            fraction
-        } else {
-            let all = self.logical_bytes()? + self.snapshot_units() * unit;
-            convert::float(all) / convert::float(geometry.raw_bytes())
-        };
+        let fraction = self.logical_share()?;
         // A billionth of a block is far below a byte; without it, rounding could cost a whole block.
         let all = bytes.saturating_add(self.snapshot_units() * unit);
         let exact = convert::float(all) / fraction / convert::float(per_block);
         let blocks = convert::floor_u64((exact - 1e-9).ceil());
-        let is_whole = bytes > conventional && (bytes - conventional).is_multiple_of(unit.max(1));
-        if !is_whole || !(1..=MAX_BLOCKS).contains(&blocks) {
-            return Err(ConfigError::LogicalSize {
+        let over = bytes.checked_sub(conventional).filter(|over| *over > 0);
+        if over.is_none_or(|over| !over.is_multiple_of(unit.max(1))) {
+            let below = conventional + over.unwrap_or(0) / unit.max(1) * unit;
+            return Err(ConfigError::SizeUnit {
                 found: Measure::Size.format(bytes),
                 unit: Measure::Size.format(unit),
+                near: [below, below.saturating_add(unit)]
+                    .into_iter()
+                    .filter(|near| *near > conventional)
+                    .map(|near| Measure::Size.format(near))
+                    .collect(),
+            });
+        }
+        if !(1..=MAX_BLOCKS).contains(&blocks) {
+            return Err(ConfigError::SizeBlocks {
+                found: Measure::Size.format(bytes),
                 blocks,
                 max: MAX_BLOCKS,
             });

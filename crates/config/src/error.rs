@@ -302,16 +302,23 @@ pub enum ConfigError {
          device would copy"
     )]
     VolumeRemap,
-    /// No number of blocks gives the wanted size.
-    #[error(
-        "the size is {found}, expected a multiple of {unit} for which geometry.blocks stays \
-         within 1 to {max} (it would be {blocks})"
-    )]
-    LogicalSize {
+    /// The wanted size is no whole number of mapping units, or of zones.
+    #[error("the size is {found}, expected a multiple of {unit}")]
+    SizeUnit {
         /// What was asked for.
         found: String,
-        /// The mapping unit.
+        /// Mapping unit, or capacity of a zone.
         unit: String,
+        /// The sizes below and above that are.
+        near: Vec<String>,
+    },
+    /// No number of blocks gives the wanted size.
+    #[error(
+        "the size is {found}, for which geometry.blocks would be {blocks}, expected 1 to {max}"
+    )]
+    SizeBlocks {
+        /// What was asked for.
+        found: String,
         /// Blocks per plane it would need.
         blocks: u64,
         /// Largest accepted number.
@@ -381,7 +388,7 @@ impl ConfigError {
             | Self::VolumeContents
             | Self::VolumeCompresses
             | Self::VolumeRemap => "config::volume",
-            Self::LogicalSize { .. } => "config::size",
+            Self::SizeUnit { .. } | Self::SizeBlocks { .. } => "config::size",
         }
     }
 
@@ -464,9 +471,8 @@ impl ConfigError {
             }
             Self::ActsElsewhere { key, .. } => format!("leave {key} out"),
             Self::Fixed { .. } => "make another image with `onefold ssd create`".to_owned(),
-            Self::LogicalSize { unit, .. } => {
-                format!("choose a size that is a multiple of {unit}, or another preset")
-            }
+            Self::SizeUnit { near, .. } => format!("choose {}", near.join(" or ")),
+            Self::SizeBlocks { .. } => "choose another size, or another preset".to_owned(),
         }
     }
 }

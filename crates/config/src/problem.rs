@@ -41,10 +41,12 @@ pub enum Problem {
         suggestion: Option<String>,
     },
     /// The value has more decimals than its smallest unit allows.
-    #[error("finer than {smallest}")]
+    #[error("which is no multiple of {smallest}")]
     TooFine {
         /// The smallest unit.
         smallest: &'static str,
+        /// A value close by that is.
+        near: Option<String>,
     },
     /// The value does not fit 64 bits.
     #[error("too large for a 64-bit number")]
@@ -88,7 +90,10 @@ impl Problem {
             Self::NoUnit { units, .. } => format!("add one of {units}"),
             Self::UnknownUnit { suggestion: Some(unit), .. } => format!("did you mean `{unit}`?"),
             Self::UnknownUnit { units, .. } => format!("use one of {units}"),
-            Self::TooFine { smallest } => format!("round it to a multiple of {smallest}"),
+            Self::TooFine { near: Some(near), .. } => format!("write {near}"),
+            Self::TooFine { smallest, near: None } => {
+                format!("round it to a multiple of {smallest}")
+            }
             Self::TooLarge => "choose a smaller value".to_owned(),
             Self::Choice { suggestion: Some(word), .. } => format!("did you mean `{word}`?"),
             Self::Choice { choices, .. } | Self::Unavailable { choices } => {

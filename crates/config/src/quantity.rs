@@ -3,6 +3,7 @@
 //! Values are integers in the smallest unit (bytes, nanoseconds, bytes per second). A text that is
 //! no whole number of them is refused instead of rounded.
 
+use onefold_units::convert::{float, floor_u64};
 use onefold_units::numbers::{self, Decimal, NumberError, Unit};
 
 use crate::problem::Problem;
@@ -59,18 +60,36 @@ impl Measure {
     /// Reads `text`. Only zero may stand without a unit: a configuration is read long after it was written.
     pub(crate) fn parse(self, text: &str) -> Result<u64, Problem> {
         let problem = |error| match error {
-            NumberError::TooFine => Problem::TooFine { smallest: self.smallest() },
+            NumberError::TooFine => Problem::TooFine { smallest: self.smallest(), near: None },
             NumberError::TooLarge => Problem::TooLarge,
             _ => Problem::Expected { what: self.expectation().to_owned() },
         };
         let (number, unit) = Decimal::split(text).map_err(problem)?;
         if !unit.is_empty() {
-            return number.of(self.factor(unit)?).map_err(problem);
+            let factor = self.factor(unit)?;
+            return number.of(factor).map_err(|error| match error {
+                NumberError::TooFine => Problem::TooFine {
+                    smallest: self.smallest(),
+                    near: self.below(number.real(), factor),
+                },
+                error => problem(error),
+            });
         }
         if number.is_zero() {
             return Ok(0);
         }
         Err(Problem::NoUnit { what: self.expectation(), units: self.unit_list() })
+    }
+
+    /// A size that is a whole number of the binary unit below `factor`, and not more than so many `factor`s.
+    fn below(self, number: f64, factor: u64) -> Option<String> {
+        if self != Self::Size {
+            return None;
+        }
+        let is_binary = |(name, size): &&Unit| *size < factor && name.len() != 2;
+        let (name, size) = self.units().iter().find(is_binary)?;
+        let whole = floor_u64(number * (float(factor) / float(*size)));
+        (whole > 0).then(|| format!("{whole}{name}"))
     }
 
     fn factor(self, unit: &str) -> Result<u64, Problem> {

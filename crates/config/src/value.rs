@@ -237,7 +237,7 @@ impl Kind {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Count { .. } => "integer",
-            Self::Real { .. } => "number",
+            Self::Real { .. } | Self::Spare => "number",
             Self::Quantity { measure: Measure::Size, .. } | Self::PowerOfTwo { .. } => "size",
             Self::Quantity { measure: Measure::Time, .. } => "time",
             Self::Quantity { measure: Measure::Rate, .. } => "rate",
@@ -246,7 +246,6 @@ impl Kind {
             Self::Choice { .. } => "word",
             Self::Text => "text",
             Self::Capacity => "fraction or size",
-            Self::Spare => "number",
             Self::MapCache { .. } => "\"all\" or size",
             Self::Extent => "range",
             Self::Policy(_) => "policy",

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::SimError;
 use crate::log::OnRequest;
 
-/// Requests between two looks at the interrupt flag.
-pub(crate) const INTERRUPT_EVERY: u64 = 8192;
+/// Requests between two looks at the interrupt flag: few, as each of a large volume may take a millisecond.
+pub(crate) const INTERRUPT_EVERY: u64 = 256;
 
 /// Lets the caller watch and stop a run.
 #[derive(Default)]

@@ -4,6 +4,7 @@
 
 use onefold_units::convert::u64_from;
 
+use crate::closest::closest;
 use crate::cursor::trim_end;
 use crate::formats::{ONEFOLD_CSV_HEADER, VSCSI_CSV_HEADER, Vscsi, blktrace_magic};
 use crate::{DetectError, Format, oft};
@@ -67,12 +68,13 @@ pub fn detect(head: &[u8], complete: bool) -> Result<Format, DetectError> {
         return rival
             .map_or(Ok(*format), |(other, _)| Err(DetectError::Ambiguous(*format, *other)));
     }
-    Err(unknown(head))
+    Err(unknown(head, complete))
 }
 
-fn unknown(head: &[u8]) -> DetectError {
+fn unknown(head: &[u8], complete: bool) -> DetectError {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    DetectError::Unknown { first: crate::cursor::excerpt(trim_end(line), 0) }
+    let first = crate::cursor::excerpt(trim_end(line), 0);
+    DetectError::Unknown { first, closest: closest(head, complete).map(Box::new) }
 }
 
 fn binary(head: &[u8]) -> Option<Format> {

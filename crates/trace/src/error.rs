@@ -78,6 +78,37 @@ pub enum ReadError {
     NoReadWriteFlag,
 }
 
+impl ReadError {
+    /// Whether reading goes on behind the fault under [`OnBadLine::Skip`](crate::OnBadLine::Skip): the next line
+    /// or record is found without this one.
+    #[must_use]
+    pub fn can_be_skipped(&self) -> bool {
+        match self {
+            Self::Line { .. } => true,
+            Self::Record { format, problem, .. } => {
+                let is_content = matches!(
+                    problem,
+                    BinaryProblem::Code { .. }
+                        | BinaryProblem::Range { .. }
+                        | BinaryProblem::Time { .. }
+                );
+                *format != Format::Oft && is_content
+            }
+            Self::Truncated { format, .. } => *format != Format::Oft,
+            _ => false,
+        }
+    }
+
+    /// Bytes at the start of a damaged OFT file that are a whole recording.
+    #[must_use]
+    pub const fn whole_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Record { format: Format::Oft, byte: byte @ 1.., .. } => Some(*byte),
+            _ => None,
+        }
+    }
+}
+
 /// What is wrong with a binary record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -148,15 +179,50 @@ pub enum DetectError {
     #[error("the file is empty, expected a trace")]
     Empty,
     /// Two formats fit.
-    #[error("the file could be {} or {}; say which with --format", .0.name(), .1.name())]
+    #[error("the file could be {} or {}; say which with --trace-format", .0.name(), .1.name())]
     Ambiguous(Format, Format),
     /// No format fits.
     #[error(
-        "no known trace format fits at least 95 % of the first lines (`{first}`); if you know the \
-         format, name it with --format"
+        "no known trace format fits at least 95 % of the first lines (`{first}`){}",
+        .closest.as_ref().map(|closest| format!("; {closest}")).unwrap_or_default()
     )]
     Unknown {
         /// Start of the file.
         first: String,
+        /// The format that comes closest, if one does.
+        closest: Option<Box<Closest>>,
     },
+}
+
+/// The format that reads most of a file that no format fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closest {
+    /// The format.
+    pub format: Format,
+    /// Lines that are requests of this format.
+    pub lines: u64,
+    /// Lines looked at, from the start of the file.
+    pub of: u64,
+    /// The first line that cannot be read: its number from 1, and what is wrong with it.
+    pub fails: Option<(u64, BadColumn)>,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadColumn {
+    /// Column in bytes, from 1.
+    pub column: u64,
+    /// The text there.
+    pub found: String,
+    /// What belongs there.
+    pub expected: &'static str,
+}
+
+impl std::fmt::Display for Closest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { format, lines, of, fails } = self;
+        write!(f, "closest is {}, which reads {lines} of {of} lines", format.name())?;
+        let Some((line, BadColumn { column, found, expected })) = fails else { return Ok(()) };
+        write!(f, "; line {line}, column {column}: found `{found}`, expected {expected}")
+    }
 }

@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod closest;
 mod cursor;
 mod detect;
 mod devices;
@@ -63,7 +64,7 @@ pub mod workload;
 mod write;
 
 pub use detect::{HEAD_BYTES, detect};
-pub use error::{BinaryProblem, DetectError, ReadError};
+pub use error::{BadColumn, BinaryProblem, Closest, DetectError, ReadError};
 pub use fit::{FitError, RegionSet, Regions, TOUCH_REGION_BYTES, wrap};
 pub use formats::blktrace_event;
 pub use info::Info;

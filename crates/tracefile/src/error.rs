@@ -33,6 +33,17 @@ pub enum TraceFileError {
         /// What the decompressor found.
         source: io::Error,
     },
+    /// The file is compressed in a way that is not read.
+    #[error(
+        "{}: the file is compressed with {compression}, expected a plain file, or gzip, zstd or xz",
+        .path.display()
+    )]
+    Compression {
+        /// The file.
+        path: PathBuf,
+        /// What its first bytes say.
+        compression: &'static str,
+    },
     /// The format is not known.
     #[error("{}: {source}", .path.display())]
     Detect {

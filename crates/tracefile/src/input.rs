@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use onefold_trace::{
-    Event, Format, FormatSpec, HEAD_BYTES, OnBadLine, ReadOptions, Reader, Record, Summary, detect,
+    DetectError, Event, Format, FormatSpec, HEAD_BYTES, OnBadLine, ReadOptions, Reader, Record,
+    Summary, detect,
 };
 
 use crate::error::TraceFileError;
-use crate::open::{Bytes, Compression};
+use crate::open::{Bytes, Compression, foreign_compression};
 use crate::options::Options;
 use crate::parquet::ParquetReader;
 use crate::percpu::PerCpu;
@@ -42,9 +43,20 @@ impl Input {
         let detected = detect(head, complete);
         let spec = match (options.format, detected) {
             // An empty file is no trace of any format.
-            (Some(spec), detected) if detected != Err(onefold_trace::DetectError::Empty) => spec,
+            (Some(spec), Ok(_)) => spec,
+            (Some(spec), Err(DetectError::Unknown { .. } | DetectError::Ambiguous(..)))
+                if spec.format == Format::OracleGeneral || foreign_compression(head).is_none() =>
+            {
+                spec
+            }
             (_, Ok(format)) => FormatSpec::new(format),
             (_, Err(source)) => {
+                if let Some(compression) = foreign_compression(head) {
+                    return Err(TraceFileError::Compression {
+                        path: path.to_path_buf(),
+                        compression,
+                    });
+                }
                 return Err(TraceFileError::Detect { path: path.to_path_buf(), source });
             }
         };

@@ -46,6 +46,30 @@ impl Compression {
     }
 }
 
+/// Compressions and archives that are not read, and how they begin.
+const FOREIGN: [(&str, &[u8]); 10] = [
+    ("bzip2", b"BZh"),
+    ("lz4", &[0x04, 0x22, 0x4D, 0x18]),
+    ("zip", b"PK\x03\x04"),
+    ("7-Zip", b"7z\xBC\xAF\x27\x1C"),
+    ("RAR", b"Rar!\x1A\x07"),
+    ("compress (.Z)", &[0x1F, 0x9D]),
+    ("lzip", b"LZIP"),
+    ("lzma", &[0x5D, 0x00, 0x00]),
+    ("lzop", b"\x89LZO\0"),
+    ("framed Snappy", b"\xFF\x06\0\0sNaPpY"),
+];
+
+/// The name of a compression that is not read, if a trace begins with its first bytes: also gzip, zstd and
+/// xz, of which one layer was taken off already.
+pub(crate) fn foreign_compression(head: &[u8]) -> Option<&'static str> {
+    let foreign = FOREIGN.iter().find(|(_, magic)| head.starts_with(magic)).map(|(name, _)| *name);
+    foreign.or_else(|| match Compression::of(head) {
+        Compression::None => None,
+        again => Some(again.name()),
+    })
+}
+
 /// The decompressed bytes of a trace file.
 pub(crate) struct Bytes {
     stream: Box<dyn Read>,

@@ -32,7 +32,7 @@ pub enum Fit {
     /// Refuse it.
     #[default]
     Error,
-    /// Renumber the touched 1 MiB regions without gaps.
+    /// Renumber the touched regions of 1 MiB without gaps, whether or not the trace fits.
     Compact,
     /// Take offsets modulo the device.
     Wrap,

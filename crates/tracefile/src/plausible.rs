@@ -30,7 +30,7 @@ pub(crate) fn check(scan: &Scan, duration_ns: u64, path: &Path) -> Result<(), Tr
             "the footprint",
             format!("{} TiB", footprint >> 40),
             "at most 1 PiB",
-            "perhaps addresses are in bytes: try --format FORMAT:addr=bytes",
+            "perhaps addresses are in bytes: try --trace-format FORMAT:addr=bytes",
         );
     }
     if duration_ns > DURATION_MAX_NS {
@@ -38,7 +38,7 @@ pub(crate) fn check(scan: &Scan, duration_ns: u64, path: &Path) -> Result<(), Tr
             "the duration",
             format!("{} days", duration_ns / (86_400 * 1_000_000_000)),
             "at most 10 years",
-            "perhaps times are in a smaller unit: try --format FORMAT:time=ns, us or ms, or a \
+            "perhaps times are in a smaller unit: try --trace-format FORMAT:time=ns, us or ms, or a \
              smaller --max-gap",
         );
     }
@@ -48,7 +48,7 @@ pub(crate) fn check(scan: &Scan, duration_ns: u64, path: &Path) -> Result<(), Tr
             "the mean request",
             format!("{mean} bytes"),
             "at least 512 bytes",
-            "perhaps sizes are in sectors: try --format FORMAT:addr=512 or another format",
+            "perhaps sizes are in sectors: try --trace-format FORMAT:addr=512 or another format",
         );
     }
     if mean > MEAN_MAX {
@@ -56,7 +56,7 @@ pub(crate) fn check(scan: &Scan, duration_ns: u64, path: &Path) -> Result<(), Tr
             "the mean request",
             format!("{} MiB", mean >> 20),
             "at most 64 MiB",
-            "perhaps sizes are in bytes: try --format FORMAT:addr=bytes or another format",
+            "perhaps sizes are in bytes: try --trace-format FORMAT:addr=bytes or another format",
         );
     }
     Ok(())

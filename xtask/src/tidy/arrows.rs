@@ -55,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "units",
             "format",
+            "buffer",
             "volume",
             "modes",
             "zoned",

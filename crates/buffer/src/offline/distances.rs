@@ -1,17 +1,9 @@
 //! Stack distances of LRU.
 
-use std::collections::BTreeSet;
-
 use onefold_units::convert::{index, index64};
 
-use super::fenwick::Marks;
+use super::stack::Stack;
 use super::{Request, Use};
-
-/// No position.
-const NONE: u32 = u32::MAX;
-
-/// Positions of a new stack.
-const POSITIONS_LEAST: usize = 1024;
 
 /// Hits of LRU buffers of every size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,90 +70,4 @@ fn sums(mut hits: Vec<u64>) -> Vec<u64> {
         *hits = sum;
     }
     hits
-}
-
-/// The LRU stack: positions ascend with time, and a mark stands for a slot.
-///
-/// A TRIM leaves a hole: a slot that is free in buffers so large that they had the page. The next
-/// page that enters a buffer fills its newest hole, and all slots below stay as they are.
-struct Stack {
-    /// Position of each page.
-    positions: Vec<u32>,
-    /// Page at each position; meaningful where `positions` agrees.
-    pages: Vec<u32>,
-    marks: Marks,
-    holes: BTreeSet<u32>,
-    now: u32,
-}
-
-impl Stack {
-    fn new(pages: usize) -> Self {
-        Self {
-            positions: vec![NONE; pages],
-            pages: vec![0; POSITIONS_LEAST],
-            marks: Marks::new(POSITIONS_LEAST),
-            holes: BTreeSet::new(),
-            now: 0,
-        }
-    }
-
-    /// Puts a page on top; its distance from there, if it was in the stack.
-    fn access(&mut self, page: u32) -> Option<u32> {
-        if index(self.now) == self.pages.len() {
-            self.renumber();
-        }
-        let now = self.now;
-        let then = std::mem::replace(&mut self.positions[index(page)], now);
-        self.pages[index(now)] = page;
-        self.now += 1;
-        let known = then != NONE;
-        let distance =
-            known.then(|| self.marks.before(index(now)) - self.marks.before(index(then) + 1));
-        let hole = self.holes.last().copied().filter(|hole| !known || *hole > then);
-        if let Some(hole) = hole {
-            self.holes.remove(&hole);
-            self.marks.clear(index(hole));
-        }
-        match (known, hole) {
-            (true, Some(_)) => {
-                self.holes.insert(then);
-            }
-            (true, None) => self.marks.clear(index(then)),
-            (false, _) => {}
-        }
-        self.marks.set(index(now));
-        distance
-    }
-
-    fn trim(&mut self, page: u32) {
-        let then = std::mem::replace(&mut self.positions[index(page)], NONE);
-        if then != NONE {
-            self.holes.insert(then);
-        }
-    }
-
-    /// Moves everything to the lowest positions, and makes at least as many again.
-    fn renumber(&mut self) {
-        let mut holes = BTreeSet::new();
-        let mut count = 0;
-        for at in 0..self.now {
-            let page = self.pages[index(at)];
-            if self.positions[index(page)] == at {
-                self.positions[index(page)] = count;
-                self.pages[index(count)] = page;
-            } else if self.holes.contains(&at) {
-                holes.insert(count);
-                // The page there is elsewhere or nowhere: it cannot agree with the new position.
-                self.pages[index(count)] = page;
-            } else {
-                continue;
-            }
-            count += 1;
-        }
-        self.holes = holes;
-        self.now = count;
-        let positions = (2 * index(count)).max(POSITIONS_LEAST);
-        self.pages.resize(positions, 0);
-        self.marks = Marks::full(index(count), positions);
-    }
 }

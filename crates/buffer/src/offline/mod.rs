@@ -6,18 +6,22 @@
 //! | [`min_bypass`] | hits of every policy |
 //! | [`min_w`] | pages programmed by every policy, from below |
 //! | [`Distances`] | nothing: hits of LRU at every size in one pass |
+//! | [`LruCurve`] | nothing: miss ratios of LRU at chosen sizes, exact or from a sample |
 //!
 //! The next uses of a stream ([`NextUse`], [`NextWrite`]) are computed once and serve every size.
 //! All work is done on runs of neighbouring pages with the same next use, so that time and memory
 //! follow the requests, not their pages. FLUSH and FUA cost nothing here: the bounds are those of a
 //! buffer that survives power loss.
 
+mod curve;
 mod distances;
 mod extents;
 mod fenwick;
 mod next;
 mod replay;
+mod stack;
 
+pub use curve::{LruCurve, MissRatios, Sampling};
 pub use distances::{Distances, stack_distances};
 pub use next::{NextUse, NextWrite};
 pub use replay::{min, min_by_request, min_bypass, min_bypass_by_request, min_w};

@@ -1,6 +1,7 @@
 //! Bounds: exact counts, naive models, and no policy beyond them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use crate::common::build::{build, every_policy, try_build};
 use crate::common::replay::{Written, cells};
@@ -8,8 +9,8 @@ use crate::common::streams::{Case, case};
 use crate::common::traces::{G2, g1};
 use crate::common::unmapped::Unmapped;
 use onefold_buffer::offline::{
-    NextUse, NextWrite, Request, min, min_by_request, min_bypass, min_bypass_by_request, min_w,
-    stack_distances,
+    LruCurve, MissRatios, NextUse, NextWrite, Request, Sampling, min, min_by_request, min_bypass,
+    min_bypass_by_request, min_w, stack_distances,
 };
 use onefold_buffer::{Action, Actions, Counts, Req, TenantStats};
 use onefold_units::Op;
@@ -260,6 +261,66 @@ proptest! {
             prop_assert_eq!(total.writes.hits, distances.write_hits(slots), "{} slots", slots);
         }
         prop_assert_eq!(distances.read_hits(0), 0);
+    }
+
+    /// So does a curve, for pages anywhere. A sample with room for all pages is no sample.
+    #[test]
+    fn a_curve_is_lru(case in case(), far in prop::sample::select(vec![0, 1_u64 << 50])) {
+        let sizes: Vec<u64> = (1..45).collect();
+        let samples = [Sampling::All, Sampling::Rate(1.0), Sampling::Pages(NonZeroU32::MAX)];
+        for sampling in samples {
+            let mut curve = LruCurve::new(sizes.clone(), sampling, 7);
+            for r in requests(&case.requests) {
+                let (first, n) = (far + u64::from(r.lpn), u64::from(r.n));
+                match r.op {
+                    Op::Read => curve.read(first, n),
+                    Op::Write | Op::WriteZeroes => curve.write(first, n),
+                    Op::Trim => curve.trim(first, n),
+                    Op::Flush => {}
+                }
+            }
+            for (slots, at) in (1..).zip(curve.miss_ratios()) {
+                let total = policy("lru", &Case { slots, k: 1, ..case.clone() }).unwrap().0;
+                prop_assert_eq!(at.pages, u64::from(slots));
+                for (ratio, counts) in [(at.reads, &total.reads), (at.writes, &total.writes)] {
+                    let misses = ratio.unwrap_or(0.0) * float(counts.pages);
+                    prop_assert!(
+                        (misses - float(counts.misses())).abs() < 1e-6,
+                        "{} slots, {:?}: {}, {:?}", slots, sampling, misses, counts
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The sample of a Zipf stream is near the exact curve at sizes that hold 100 pages of the sample, and
+/// its memory is bounded by its pages.
+#[test]
+fn a_sample_is_near_the_curve() {
+    let sizes: Vec<u64> = (12..18).map(|power| 1 << power).collect();
+    let curve = |sampling| {
+        let mut curve = LruCurve::new(sizes.clone(), sampling, 1);
+        for page in g1() {
+            curve.read(page.into(), 1);
+        }
+        curve
+    };
+    let all = curve(Sampling::All);
+    for (sampling, limit) in
+        [(Sampling::Rate(0.1), 0.01), (Sampling::Pages(NonZeroU32::new(4096).unwrap()), 0.02)]
+    {
+        let sample = curve(sampling);
+        let far = |(exact, near): (MissRatios, MissRatios)| {
+            (exact.reads.unwrap() - near.reads.unwrap()).abs()
+        };
+        let worst = all.miss_ratios().zip(sample.miss_ratios()).map(far).fold(0.0, f64::max);
+        assert!(worst < limit, "{sampling:?}: {worst}");
+        let pages = float(sample.distinct_pages()) / float(all.distinct_pages());
+        assert!((pages - 1.0).abs() < 0.05, "{sampling:?}: {pages}");
+        if let Sampling::Pages(most) = sampling {
+            assert_eq!(sample.sampled_pages(), u64::from(most.get()));
+        }
     }
 }
 

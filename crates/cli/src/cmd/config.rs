@@ -30,13 +30,7 @@ pub(crate) struct ConfigArgs {
 impl ConfigArgs {
     /// Reads and checks the configuration.
     pub(crate) fn load(&self) -> Result<onefold_config::Config, CliError> {
-        let sources = Sources {
-            file: self.config.clone(),
-            preset: self.preset.as_deref(),
-            sets: &self.sets,
-            ..Sources::default()
-        };
-        Ok(onefold_config::Config::load(&sources)?)
+        Ok(onefold_config::Config::load(&self.sources())?)
     }
 
     /// The same with a capacity of exactly so many bytes, if it is given: `geometry.blocks` is chosen. Where the spare blocks of a
@@ -46,9 +40,8 @@ impl ConfigArgs {
         size: Option<u64>,
         global: &Global,
     ) -> Result<onefold_config::Config, CliError> {
-        let config = self.load()?;
-        let Some(bytes) = size else { return Ok(config) };
-        let config = config.with_logical_size(bytes)?;
+        let Some(bytes) = size else { return self.load() };
+        let config = self.load_to_resize()?.with_logical_size(bytes)?;
         let (config, more) = with_room(config, global.seed)?;
         if more > 0 {
             global.say(format_args!(
@@ -57,6 +50,36 @@ impl ConfigArgs {
             ));
         }
         Ok(config)
+    }
+
+    /// The configuration before it gets another size. A capacity in bytes says nothing then but which share of the flash it is, and
+    /// that share is the one of the geometry without the changes of `--set`, which may have less flash than the capacity.
+    fn load_to_resize(&self) -> Result<onefold_config::Config, CliError> {
+        let error = match onefold_config::Config::load(&self.sources()) {
+            Err(error @ ConfigError::Capacity { .. }) => error,
+            other => return Ok(other?),
+        };
+        let mut plain = self.with([]);
+        plain.sets.retain(|set| !set.trim_start().starts_with("geometry."));
+        let Ok(plain) = onefold_config::Config::load(&plain.sources()) else {
+            return Err(error.into());
+        };
+        self.with([format!("capacity.logical={:?}", plain.logical_share()?)]).load()
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources {
+            file: self.config.clone(),
+            preset: self.preset.as_deref(),
+            sets: &self.sets,
+            ..Sources::default()
+        }
+    }
+
+    /// The same with further changes.
+    fn with<const N: usize>(&self, more: [String; N]) -> Self {
+        let sets = self.sets.iter().cloned().chain(more).collect();
+        Self { config: self.config.clone(), preset: self.preset.clone(), sets }
     }
 }
 
@@ -90,7 +113,6 @@ pub(crate) enum Config {
 impl Config {
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
-        global.expect_no_trace_format()?;
         let text = match self {
             Self::Explain { markdown: true, .. } => reference::markdown(),
             Self::Explain { keys, .. } => explain(&reference::select(&keys)?, global.format()),

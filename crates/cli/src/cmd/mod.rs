@@ -3,6 +3,7 @@
 pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod frontends;
+pub(crate) mod packaging;
 pub(crate) mod report;
 pub(crate) mod sim;
 pub(crate) mod ssd;

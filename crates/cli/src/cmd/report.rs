@@ -10,7 +10,7 @@ use onefold_sim::report::render;
 use onefold_sim::result::{RunResult, table};
 
 use crate::error::{CliError, Exit};
-use crate::output::Global;
+use crate::output::{Global, Named};
 
 /// Largest result that is read. A result is some hundred KiB; more is another kind of file.
 const RESULT_BYTES_MAX: u64 = 256 << 20;
@@ -28,11 +28,11 @@ impl Report {
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         self.check(global)?;
         let runs = self.runs.iter().map(|path| read_run(path)).collect::<Result<Vec<_>, _>>()?;
-        if global.formats.iter().any(|format| format == "table") {
+        if global.named == Some(Named::Table) {
             global.emit(&table(&runs))?;
             return Ok(ExitCode::SUCCESS);
         }
-        global.emit(&render(&runs))?;
+        global.write(&render(&runs))?;
         if let Some(path) = &global.output {
             let what =
                 if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
@@ -43,10 +43,14 @@ impl Report {
 
     /// Refuses what can be seen to be a mistake before anything is read.
     fn check(&self, global: &Global) -> Result<(), CliError> {
-        if let Some(format) = global.formats.iter().find(|format| *format != "table") {
-            let text = format!("--format is `{format}`, expected table (or nothing, for HTML)");
-            return Err(CliError::new(Exit::Usage, "usage::format", text)
-                .help("the results themselves are JSON"));
+        match global.named {
+            Some(Named::Json) => {
+                let text = "--format is `json`, expected html or table";
+                return Err(CliError::new(Exit::Usage, "usage::format", text)
+                    .help("the results themselves are JSON"));
+            }
+            Some(Named::Table) => {}
+            Some(Named::Html) | None => global.expect_page_can_go()?,
         }
         if self.runs.iter().filter(|path| is_stdin(path)).count() > 1 {
             let text = "standard input (`-`) is named more than once, expected at most once";

@@ -74,7 +74,7 @@ fn parse_repeat(text: &str) -> Result<String, String> {
 enum FitName {
     /// Refuse it
     Error,
-    /// Renumber the touched 1 MiB regions without gaps
+    /// Renumber the touched regions of 1 MiB without gaps, whether or not the trace fits
     Compact,
     /// Take offsets modulo the device
     Wrap,
@@ -117,9 +117,9 @@ impl RunArgs {
             config = config.with_load(&Load::Workload(text.clone()));
         }
         if self.trace.is_none() && config.load_of_run().is_none_or(|load| !is_trace(&load)) {
-            global.expect_no_trace_format()?;
+            self.read.expect_no_format()?;
         }
-        let trace_options = self.read.options(global, true)?;
+        let trace_options = self.read.options(true)?;
         let setup = Setup { config, trace_options, seed: global.seed, program: program() };
         let used = image.map(|(image, _)| used(&image, &setup)).transpose()?;
         let log = self.latency_log.as_deref().map(LatencyLog::create).transpose()?;
@@ -182,9 +182,12 @@ fn watch(
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(200));
-    let progress = |done: u64| bar.set_position(done);
     let say = |line: &str| global.say(line);
     global.interrupt.leaves("nothing was measured yet, so there is no result");
+    let progress = |done: u64| {
+        bar.set_position(done);
+        global.interrupt.leaves("the run did not stop in time, so what it had measured is lost");
+    };
     let result = global.interrupt.softly(|interrupt| {
         let (progress, say) = (Some(&progress as _), Some(&say as _));
         let tell = |request: &Logged<'_>| log.into_iter().for_each(|log| log.row(request));

@@ -22,7 +22,7 @@ use onefold_units::convert::{float, floor_u64, u64_from};
 use crate::cmd::ssd::render;
 use crate::cmd::trace::trace_error;
 use crate::error::{CliError, Exit};
-use crate::output::{Format, Global};
+use crate::output::{Format, Global, Named};
 
 /// Subcommands of `onefold study`.
 #[derive(Debug, Subcommand)]
@@ -65,7 +65,7 @@ pub(crate) struct Common {
 /// What is asked of all points.
 #[derive(Debug, Args)]
 pub(crate) struct QuestionArgs {
-    /// Show this number of every point, such as waf or latency_ns.write.p99 (may be given often) [default: `metrics` of the study]
+    /// Show this number of every point, such as waf or `latency_ns.write.p99` (may be given often) [default: `metrics` of the study]
     #[arg(long = "metric", value_name = "NAME")]
     metrics: Vec<String>,
     /// List the points of each load by this number, the best first
@@ -148,9 +148,13 @@ impl Study {
         !matches!(self, Self::Run(_) | Self::Grid(_))
     }
 
+    /// Whether the result may be a page of HTML.
+    pub(crate) const fn draws(&self) -> bool {
+        matches!(self, Self::Report(_))
+    }
+
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
-        global.expect_no_trace_format()?;
         match self {
             Self::Run(args) => args.run(global),
             Self::Grid(args) => args.run(global),
@@ -237,16 +241,22 @@ impl Common {
 
 impl ReportArgs {
     fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        // What is asked on the command line is read there.
+        let is_read_there = self.question.is_asked() && global.output.is_none();
+        let is_page = global.named == Some(Named::Html) || global.named.is_none() && !is_read_there;
+        if is_page {
+            global.expect_page_can_go()?;
+        }
         let (study, rows) = self.common.results(global)?;
         let report = self.question.report(&study, &rows)?;
-        let text = match global.formats.last().map(String::as_str) {
-            Some("table") => report::text(&report),
-            Some("json") => json(&report),
-            // What is asked on the command line is read there.
-            None if self.question.is_asked() && global.output.is_none() => report::text(&report),
-            _ => report::html(&study, &rows, &report),
-        };
-        global.emit(&text)?;
+        if is_page {
+            global.write(&report::html(&study, &rows, &report))?;
+        } else {
+            global.emit(&match global.format() {
+                Format::Table => report::text(&report),
+                Format::Json => json(&report),
+            })?;
+        }
         if let Some(path) = &global.output {
             global.say(format_args!("report of {} points: {}", rows.len(), path.display()));
         }
@@ -284,7 +294,9 @@ fn carry_out(
         Format::Table => report::text(&question.report(study, &summary.rows)?),
     };
     // -o is the folder here: the result itself goes to standard output.
-    Global::print(&text)?;
+    if !(global.quiet && global.format() == Format::Table) {
+        Global::print(&text)?;
+    }
     Ok(if summary.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
 }
 
@@ -315,7 +327,7 @@ fn program() -> Program {
 }
 
 /// Time between two lines of progress where nobody watches a terminal.
-const LINE_EVERY: Duration = Duration::from_secs(60);
+const LINE_EVERY: Duration = Duration::from_mins(1);
 
 /// Runs with a progress bar on a terminal, or a line a minute elsewhere, until the end or Ctrl-C.
 fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, CliError> {

@@ -74,7 +74,7 @@ fn end(mut child: Child) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn interrupted(arguments: &[&str], name: &str, code: i32, said: &str) -> Output {
+pub(crate) fn interrupted(arguments: &[&str], name: &str, code: i32, said: &str) -> Output {
     let child = start(arguments);
     signal(&child, name);
     let output = end(child);

@@ -3,11 +3,13 @@
 mod clocks;
 mod common;
 mod dmz;
+mod exit_codes;
 mod foreign_files;
 mod full;
 mod interrupt;
 mod journals;
 mod killed;
+mod packaging;
 mod remap;
 mod report;
 mod serve;

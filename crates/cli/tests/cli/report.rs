@@ -97,3 +97,20 @@ fn a_result_is_never_overwritten() {
     );
     assert_eq!(output.status.code(), Some(2), "{}", message(&output));
 }
+
+/// Columns of runs of one preset had the same name.
+#[test]
+fn columns_are_named_by_what_differs() {
+    let runs: Vec<PathBuf> = ["lru", "arc"]
+        .map(|policy| {
+            let config =
+                format!("{{\"buffer\": {{\"policy\": \"{policy}\", \"size\": \"1MiB\"}}}}");
+            let run = RUN.replace("{\"geometry\": {\"channels\": 8}}", &config);
+            file(&format!("report-{policy}.json"), &run)
+        })
+        .into();
+    let output = onefold().args(["--format", "table"]).args(&runs).output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    let head: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["buffer.policy=lru", "buffer.policy=arc"], "{table}");
+}

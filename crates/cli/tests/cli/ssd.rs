@@ -165,3 +165,28 @@ fn what_cannot_be_aged_is_refused() {
         assert!(!image.exists(), "{age}");
     }
 }
+
+/// Sizes were refused for a number of blocks that was in range, and presets with a capacity in bytes for
+/// that capacity, which `--size` replaces.
+#[test]
+fn sizes_are_made_or_refused_for_what_is_wrong() {
+    let folder = Folder::new("sizes");
+    let image = folder.0.join("sized.img");
+    for preset in ["femu-bb", "femu32", "jeong2021"] {
+        let small = ["--size", "1GiB", "--set", "geometry.pages=16", "--format", "json"];
+        let made = ssd(&[&["create", text(&image), "--preset", preset], &small[..]].concat());
+        assert!(made.status.success(), "{preset}: {}", message(&made));
+        let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+        assert_eq!(made["logical_bytes"], 1 << 30, "{preset}");
+        fs::remove_file(&image).unwrap();
+    }
+    for (arguments, said) in [
+        (["--size", "3GB"], "expected a multiple of 4KiB help: choose 2929684KiB or 2929688KiB"),
+        (["--size", "900TiB"], "geometry.blocks would be 67408458, expected 1 to 16777216"),
+        (["--set", "capacity.logical=10.2GiB"], "no multiple of 1 B help: write 10444MiB"),
+    ] {
+        let refused = ssd(&[&["create", text(&image)], &arguments[..]].concat());
+        assert!(message(&refused).contains(said), "{}", message(&refused));
+        assert!(!image.exists());
+    }
+}

@@ -178,7 +178,7 @@ fn bad_traces_exit_with_4_and_one_reason() {
         ("empty", Vec::new(), &[], "the file is empty, expected a trace"),
         ("text", b"not a trace\n".to_vec(), &[], "no known trace format fits"),
         ("line", format!("{good}1,W,x,4096,5\n").into_bytes(), &[], "line 41, column 5 (byte 644)"),
-        ("named", good.clone().into_bytes(), &["--format", "msr"], "line 1, column"),
+        ("named", good.clone().into_bytes(), &["--trace-format", "msr"], "line 1, column"),
         ("cut", zstd[..zstd.len() / 2].to_vec(), &[], "zstd data is damaged or cut off"),
         ("ioda", b"0.5 0 4096 16384 1\n".to_vec(), &[], "could be ioda or disksim"),
     ];
@@ -201,8 +201,14 @@ fn wrong_options_exit_with_2() {
     let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
     let csv = text(&csv);
     for (arguments, expected) in [
-        (vec!["info", csv, "--format", "mrs"], "trace format is `mrs`, expected one of msr"),
-        (vec!["info", csv, "--format", "msr:time=h"], "time=h"),
+        (vec!["info", csv, "--trace-format", "mrs"], "trace format is `mrs`, expected one of msr"),
+        (vec!["info", csv, "--trace-format", "msr:time=h"], "time=h"),
+        (vec!["info", csv, "--format", "mqsim:time=us"], "--trace-format mqsim:time=us"),
+        (vec!["info", csv, "--format", "html"], "this command draws no pictures"),
+        (vec!["mrc", csv, "--sizes", "1MiB,6000"], "expected multiples of the page, 4KiB"),
+        (vec!["mrc", csv, "--page", "3KiB"], "expected a power of two from 512B to 1MiB"),
+        (vec!["mrc", csv, "--sample-rate", "0"], "expected a share"),
+        (vec!["mrc", csv, "--sample-pages", "0"], "expected a number from 1"),
         (vec!["info", csv, "--max-gap", "30"], "--max-gap is `30`, expected a time with a unit"),
         (vec!["convert", csv, "--to", "xml", "-o", "x"], "--to is `xml`, expected one of oft"),
         (vec!["convert", csv, "--to", "oft"], "-o is missing"),
@@ -213,4 +219,132 @@ fn wrong_options_exit_with_2() {
     }
     let missing = run(&["info", "/nonexistent/trace"]);
     assert_eq!(missing.status.code(), Some(1), "{}", message(&missing));
+}
+
+/// Quiet is quiet: an error or nothing, unless data was asked for.
+#[test]
+fn quiet_prints_no_table() {
+    let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
+    for command in ["info", "mrc"] {
+        let output = run(&[command, text(&csv), "-q"]);
+        assert!(output.status.success());
+        assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{}", message(&output));
+        let output = run(&[command, text(&csv), "-q", "--format", "json"]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap();
+        assert!(output.stderr.is_empty());
+        let table = file("quiet.table", b"");
+        assert!(run(&[command, text(&csv), "-q", "-o", text(&table)]).status.success());
+        assert!(fs::read_to_string(&table).unwrap().lines().count() > 10);
+    }
+    let wrong = run(&["info", "/nonexistent/trace", "-q"]);
+    assert!(message(&wrong).contains("cannot open"), "{}", message(&wrong));
+}
+
+fn curve(name: &str, options: &[&str]) -> Value {
+    let sizes = "64KiB,256KiB,1MiB,4MiB,8MiB,16MiB,32MiB,64MiB,128MiB,256MiB,512MiB,1GiB";
+    let path = recorded(name);
+    let mut arguments = vec!["mrc", text(&path), "--format", "json", "--sizes", sizes];
+    arguments.extend(options);
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", message(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// docs/traces.md says how far a sample may be from the exact curve.
+#[test]
+fn a_sampled_curve_is_near_the_exact_one() {
+    for name in
+        ["rec-sqlite-wal-ext4.csv.zst", "rec-btrfs-ffsb-mixed.oft.zst", "rec-xfs-fio-rand.oft.zst"]
+    {
+        let exact = curve(name, &[]);
+        assert_eq!(exact["schema"], "onefold.trace_mrc/1");
+        for sampling in [["--sample-pages", "8k"], ["--sample-rate", "0.1"]] {
+            for seed in ["0", "1", "2"] {
+                let near = curve(name, &[&sampling[..], &["--seed", seed]].concat());
+                assert!(near["sampled_pages"].as_u64().unwrap() <= 8000, "{name} {sampling:?}");
+                let ratios = |curve: &Value| -> Vec<f64> {
+                    let points = curve["points"].as_array().unwrap().iter();
+                    points.map(|at| at["miss_ratio"].as_f64().unwrap()).collect()
+                };
+                let (exact, near) = (ratios(&exact), ratios(&near));
+                let far: f64 = exact.iter().zip(&near).map(|(a, b)| (a - b).abs()).sum();
+                assert!(far / 12.0 < 0.03, "{name} {sampling:?} {seed}: {exact:?} {near:?}");
+            }
+        }
+    }
+}
+
+/// The curve is what the simulator's buffer does with the same requests.
+#[test]
+fn the_curve_is_the_buffer_of_the_simulator() {
+    let trace = recorded("rec-sqlite-wal-ext4.csv.zst");
+    let exact = curve("rec-sqlite-wal-ext4.csv.zst", &[]);
+    for (at, size) in [(2, "1MiB"), (4, "8MiB")] {
+        let size = format!("buffer.size={size}");
+        let output = Command::new(env!("CARGO_BIN_EXE_onefold"))
+            .args(["sim", "run", "--preset", "s1", "--set", "buffer.policy=lru", "--set", &size])
+            .args(["--trace", text(&trace), "--format", "json"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", message(&output));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let hits = result["buffer"]["hit_ratio"].as_f64().unwrap();
+        let misses = exact["points"][at]["miss_ratio"].as_f64().unwrap();
+        assert!((hits + misses - 1.0).abs() < 1e-9, "{size}: {hits} {misses}");
+    }
+}
+
+#[test]
+fn the_curve_is_drawn() {
+    let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
+    let output = run(&["mrc", text(&csv), "--per-doubling", "4", "--format", "html"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("size of the buffer"));
+    assert!(page.matches("class=\"line\"").count() >= 3, "{}", page.len());
+}
+
+/// What does not fit any format names the format that comes closest, and why that one fails.
+#[test]
+fn an_unknown_format_names_the_closest_one() {
+    let lines = "128166372003061629,usr,0,write,8192,4096,1331\n".repeat(3);
+    let output = run(&["info", text(&file("closest.csv", lines.as_bytes()))]);
+    assert_eq!(output.status.code(), Some(4));
+    let said = message(&output);
+    for part in
+        ["closest is msr", "line 1, column 26", "expected Read or Write", "--trace-format msr"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_foreign_compression_is_named() {
+    let path = file("foreign.bz2", b"BZh91AY&SY\x01\x02\x03");
+    for options in [&[][..], &["--trace-format", "msr"]] {
+        let output = run(&[&["info", text(&path)], options].concat());
+        assert_eq!(output.status.code(), Some(4));
+        assert!(message(&output).contains("compressed with bzip2"), "{}", message(&output));
+    }
+}
+
+/// `--on-bad-line skip` was advised for a damaged recording, where it does nothing. What lies before the
+/// damage can be kept, and the advice says how.
+#[test]
+fn a_damaged_recording_gets_advice_that_works() {
+    let (spec, whole) = ("randwrite,requests=20k,rate=1000", file("whole.oft", b""));
+    assert!(run(&["generate", spec, "-q", "-o", text(&whole)]).status.success());
+    let mut bytes = fs::read(&whole).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xFF;
+    let damaged = file("damaged.oft", &bytes);
+    for options in [&[][..], &["--on-bad-line", "skip"]] {
+        let output = run(&[&["info", text(&damaged)], options].concat());
+        assert_eq!(output.status.code(), Some(4));
+        let said = message(&output);
+        assert!(!said.contains("--on-bad-line"), "{said}");
+        let kept = said.split("`head -c ").nth(1).unwrap().split(' ').next().unwrap();
+        let part = file("part.oft", &bytes[..kept.parse().unwrap()]);
+        let requests = info(&part)["requests"].as_u64().unwrap();
+        assert!((5_000..20_000).contains(&requests), "{requests}");
+    }
 }

@@ -597,7 +597,7 @@ pub(crate) const KEYS: &[Key] = &[
         "run.fit",
         words(&["error", "compact", "wrap"]),
         "error",
-        "Trace requests beyond the device. error: refused; compact: used pages are renumbered; wrap: modulo the capacity.",
+        "Trace requests beyond the device. error: refused; compact: the touched regions of 1 MiB are renumbered without gaps, whether or not the trace fits; wrap: modulo the capacity.",
     ),
 ];
 

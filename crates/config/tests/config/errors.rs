@@ -136,7 +136,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         "timing.erase=0.5ns",
-        "--set: timing.erase is `0.5ns`, finer than 1 ns",
+        "--set: timing.erase is `0.5ns`, which is no multiple of 1 ns",
         "round it to a multiple of 1 ns",
     ),
     (

@@ -10,8 +10,8 @@ use onefold_zoned::{Action, WaitReason};
 use serde_json::{Map, Value};
 
 use super::{
-    ByCause, Checks, Conventional, LittlesLaw, MapCache, Precondition, Remap, RunResult,
-    TraceSource, Volume, Zoned, ZonedVolume,
+    ByCause, Checks, Conventional, LittlesLaw, MapCache, Precondition, Reclaims, Remap, RunResult,
+    TraceSource, Volume, Waits, Zoned, ZonedVolume,
 };
 
 /// What a table has of a result elsewhere, or not at all: the program, the seed and the configuration.
@@ -50,6 +50,7 @@ pub fn columns() -> &'static [Column] {
 }
 
 /// The column called `name`.
+#[must_use]
 pub fn column(name: &str) -> Option<&'static Column> {
     let at = columns().binary_search_by(|column| column.name.as_str().cmp(name));
     at.ok().map(|at| &columns()[at])
@@ -57,6 +58,7 @@ pub fn column(name: &str) -> Option<&'static Column> {
 
 /// What a run measured, by name. What it did not measure is absent: latencies of no request, ratios to nothing, a buffer that is
 /// not there.
+#[must_use]
 pub fn measured(run: &RunResult) -> BTreeMap<String, Value> {
     let mut leaves = leaves(run);
     let absent: Vec<String> =
@@ -132,8 +134,8 @@ fn whole() -> RunResult {
             ..Zoned::default()
         }),
         zoned_volume: Some(ZonedVolume {
-            reclaims: Action::ALL.map(|one| (one.name().to_owned(), Default::default())).into(),
-            waits: WaitReason::ALL.map(|one| (one.name().to_owned(), Default::default())).into(),
+            reclaims: Action::ALL.map(|one| (one.name().to_owned(), Reclaims::default())).into(),
+            waits: WaitReason::ALL.map(|one| (one.name().to_owned(), Waits::default())).into(),
             ..ZonedVolume::default()
         }),
         ..RunResult::default()
@@ -182,8 +184,8 @@ fn kind(value: &Value) -> ColumnKind {
 #[cfg(test)]
 mod tests {
     use super::{ColumnKind, column, columns, kind, leaves, measured};
-    use crate::result::RunResult;
     use crate::result::tests::sample;
+    use crate::result::{LatencySummary, RunResult};
 
     /// A number that a result can have and no table shows would be lost.
     #[test]
@@ -204,7 +206,7 @@ mod tests {
         assert!(all.contains_key("waf") && all.contains_key("latency_ns.write.p99"));
         let mut reads = sample();
         reads.host.write_pages = 0;
-        reads.latency_ns.write = Default::default();
+        reads.latency_ns.write = LatencySummary::default();
         let some = measured(&reads);
         assert!(!some.contains_key("waf") && !some.contains_key("latency_ns.write.p99"));
         assert_eq!(some["latency_ns.write.count"], 0);

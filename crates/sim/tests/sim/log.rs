@@ -18,7 +18,7 @@ fn rows_add_up_to_the_result() {
         let note = |row: &Logged<'_>| {
             assert_eq!((row.pass, row.tenant), (1, "host"));
             assert!(
-                row.op == Op::Flush || (row.bytes == 4096 && row.offset % 4096 == 0),
+                row.op == Op::Flush || (row.bytes == 4096 && row.offset.is_multiple_of(4096)),
                 "{row:?}"
             );
             let latency = row.latency_ns.expect("nothing fails here");

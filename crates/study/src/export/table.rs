@@ -1,6 +1,7 @@
 //! The results as one table: a row per point and tenant, a typed column per axis and per number, empty where nothing was measured.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use onefold_config::Typed;
 use onefold_sim::result::{ColumnKind, columns, measured};
@@ -82,14 +83,17 @@ const OF_TENANT: &[OfTenant] = &[
     ("write_latency_ns", Real, |tenant| mean(&tenant.latency_ns.write)),
 ];
 
+#[expect(clippy::unnecessary_wraps, reason = "a cell, as those of columns that can be empty")]
 fn text(text: impl Into<String>) -> Cell {
     Some(Typed::Text(text.into()))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as above")]
 fn count(count: u64) -> Cell {
     Some(Typed::Count(count))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as above")]
 fn real(number: f64) -> Cell {
     Some(Typed::Real(number))
 }
@@ -235,9 +239,10 @@ pub fn columns_markdown() -> String {
     };
     let mut out = INTRODUCTION.to_owned();
     let mut section = |title: &str, all: Vec<(&str, ColumnKind)>| {
-        out.push_str(&format!("\n## {title}\n\n| column | type |\n|---|---|\n"));
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\n## {title}\n\n| column | type |\n|---|---|\n");
         for (column, kind) in all {
-            out.push_str(&format!("| `{column}` | {} |\n", name(kind)));
+            let _ = writeln!(out, "| `{column}` | {} |", name(kind));
         }
     };
     let of_row = |all: &'static [OfRow]| all.iter().map(|(name, kind, _)| (*name, *kind));

@@ -221,8 +221,9 @@ impl Metric {
     pub fn is_time(self) -> bool {
         if let Self::Column(column) = self {
             let name = column.name.as_str();
+            let last = name.rsplit('.').next();
             return name.ends_with("_ns")
-                || (name.starts_with("latency_") && !name.ends_with(".count"));
+                || (name.starts_with("latency_") && last != Some("count"));
         }
         matches!(
             self,

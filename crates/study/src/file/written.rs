@@ -44,7 +44,10 @@ impl GridText {
         for part in values.split(',') {
             let inside = depth > 0 || (part.contains('=') && !part.contains(':'));
             match found.last_mut().filter(|_| inside) {
-                Some(last) => *last += &format!(",{part}"),
+                Some(last) => {
+                    last.push(',');
+                    last.push_str(part);
+                }
                 None => found.push(part.to_owned()),
             }
             depth = (depth + part.matches('[').count()).saturating_sub(part.matches(']').count());

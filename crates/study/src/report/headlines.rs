@@ -138,7 +138,7 @@ fn ratios(
     let places = study.places(&headline.workloads, sizes);
     let pair = |name: &str, size: u64| {
         let of = |label| value(rows, (name, size), label, headline.metric);
-        let place = place_name(&name, size);
+        let place = place_name(name, size);
         Some(Pair { policy: of(&headline.policy)?, baseline: of(baseline)?, place })
     };
     let found: Vec<_> =

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::file::Metric;
+use crate::file::{Devices, Metric};
 use crate::{Row, Study, StudyError};
 
 /// What a study came to.
@@ -44,7 +44,7 @@ impl Report {
     /// What rows say about a study; numbers without a row are missing.
     #[must_use]
     pub fn new(study: &Study, rows: &[Row]) -> Self {
-        let is_grid = study.devices.as_ref().is_some_and(|devices| devices.is_grid());
+        let is_grid = study.devices.as_ref().is_some_and(Devices::is_grid);
         // Without an axis that is asked for, nothing can fail.
         let ranking = is_grid.then(|| Ranking::new(study, rows, &Question::default()).ok());
         Self {

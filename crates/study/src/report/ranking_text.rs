@@ -1,5 +1,7 @@
 //! Rankings and means along axes as text and as HTML.
 
+use std::fmt::Write;
+
 use onefold_sim::report::Markup;
 use onefold_sim::report::plot::{Axis, Group as Bars, GroupedPlot, Level};
 
@@ -109,9 +111,10 @@ impl Lines {
 fn caption(ranking: &Ranking) -> Option<String> {
     let metric = ranking.sorted_by?;
     let order = if metric.is_gain() { "highest" } else { "lowest" };
-    Some(match ranking.best_only {
-        true => format!("The {order} {} of each load", metric.name()),
-        false => format!("Each load by {}, {order} first", metric.name()),
+    Some(if ranking.best_only {
+        format!("The {order} {} of each load", metric.name())
+    } else {
+        format!("Each load by {}, {order} first", metric.name())
     })
 }
 
@@ -124,10 +127,11 @@ pub(super) fn text(ranking: &Ranking) -> String {
         out += &Lines::of_marginal(marginal, &ranking.metrics).text();
     }
     for note in uneven(ranking).map(str::to_owned).into_iter().chain(warned(ranking)) {
-        out += &format!("\n{note}\n");
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "\n{note}");
     }
     for (label, error) in failures(ranking) {
-        out += &format!("\n{label}: {error}\n");
+        let _ = writeln!(out, "\n{label}: {error}");
     }
     out
 }

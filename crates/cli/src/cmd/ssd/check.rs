@@ -12,10 +12,6 @@ use super::{render, zoned};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
-/// Bits of the exit code (fsck(8)).
-const CORRECTED: u8 = 1;
-const DAMAGE: u8 = 4;
-
 /// Options of `onefold ssd check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
@@ -44,7 +40,7 @@ impl Check {
     }
 
     /// What there is to say, and the exit code.
-    pub(crate) fn check(&self, global: &Global) -> Result<(String, u8), CliError> {
+    pub(crate) fn check(&self, global: &Global) -> Result<(String, Exit), CliError> {
         let access = if self.accept_loss { Access::Exclusive } else { Access::ReadOnly };
         let (image, config) = super::open(&self.image, access)?;
         let bar =
@@ -65,7 +61,7 @@ impl Check {
                 Format::Json => checked.json(),
                 Format::Table => checked.table(),
             };
-            return Ok((text, if checked.is_damaged() { DAMAGE } else { 0 }));
+            return Ok((text, if checked.is_damaged() { Exit::Damaged } else { Exit::Ok }));
         }
         let ssd = config.ssd(global.seed)?;
         let report = onefold_device::check(&image, &ssd, progress)?;
@@ -81,7 +77,7 @@ impl Check {
             Format::Json => self.json(&found),
             Format::Table => self.table(&found),
         };
-        Ok((text, found.exit_code()))
+        Ok((text, found.exit()))
     }
 
     fn json(&self, found: &Found) -> String {
@@ -155,20 +151,18 @@ struct Found {
 }
 
 impl Found {
-    fn exit_code(&self) -> u8 {
-        let corrected = if self.gave_up { CORRECTED } else { 0 };
-        let damaged = if self.gave_up {
-            self.report.is_damaged_otherwise()
-        } else {
-            self.report.is_damaged()
-        };
-        corrected | if damaged { DAMAGE } else { 0 }
+    fn exit(&self) -> Exit {
+        if self.gave_up {
+            let damaged = self.report.is_damaged_otherwise();
+            return if damaged { Exit::PartlyRepaired } else { Exit::Repaired };
+        }
+        if self.report.is_damaged() { Exit::Damaged } else { Exit::Ok }
     }
 
     fn verdict(&self) -> &'static str {
-        match self.exit_code() {
-            0 => "clean",
-            CORRECTED => "the device opens again",
+        match self.exit() {
+            Exit::Ok => "clean",
+            Exit::Repaired => "the device opens again",
             _ => "damaged",
         }
     }

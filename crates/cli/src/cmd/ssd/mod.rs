@@ -50,7 +50,6 @@ pub(crate) enum Ssd {
 impl Ssd {
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
-        global.expect_no_trace_format()?;
         match self {
             Self::Info(_) => {}
             Self::Create(_) => {

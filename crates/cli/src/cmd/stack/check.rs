@@ -24,7 +24,7 @@ pub(crate) struct Check {
 }
 
 /// What the check of a place came to: what its own command would say, and its exit code.
-type Judged = (String, u8);
+type Judged = (String, Exit);
 
 impl Check {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
@@ -40,7 +40,7 @@ impl Check {
         global.emit(&text(&chosen, &judged, unseen, global))?;
         looked?;
         closed?;
-        Ok(judged.iter().fold(0, |code, (_, one)| code | one).into())
+        Ok(judged.last().map_or(Exit::Ok, |(_, exit)| *exit).into())
     }
 
     /// Judges a place after the other, up to one that is damaged: what lies on it cannot be seen.
@@ -53,7 +53,7 @@ impl Check {
     ) -> Result<(), CliError> {
         for (number, place) in chosen.places.iter().enumerate() {
             let one = self.judge(chosen, place, stack, global)?;
-            let is_damaged = one.1 > 0;
+            let is_damaged = one.1 != Exit::Ok;
             judged.push(one);
             let is_top = number + 1 == chosen.places.len();
             if is_damaged || is_top {
@@ -77,7 +77,10 @@ impl Check {
             PlaceKind::Ssd(_) | PlaceKind::Zns(_) => {
                 let path = chosen.path(place);
                 if path.exists() && !volume::is_ssd_image(&path) {
-                    return Ok(("a file or block device, of which nothing is known\n".into(), 0));
+                    return Ok((
+                        "a file or block device, of which nothing is known\n".into(),
+                        Exit::Ok,
+                    ));
                 }
                 ssd::check::Check::of(path, self.data).check(global)
             }
@@ -99,9 +102,9 @@ fn text(chosen: &Chosen, judged: &[Judged], unseen: usize, global: &Global) -> S
     match global.format() {
         Format::Json => {
             let places: Vec<Value> = places
-                .map(|(place, (text, code))| {
+                .map(|(place, (text, exit))| {
                     let check: Value = serde_json::from_str(text).unwrap_or(Value::Null);
-                    json!({"name": place.name, "kind": place.kind.name(), "code": code, "check": check})
+                    json!({"name": place.name, "kind": place.kind.name(), "code": exit.code(), "check": check})
                 })
                 .collect();
             let value = json!({

@@ -34,7 +34,6 @@ pub(crate) enum Stack {
 impl Stack {
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
-        global.expect_no_trace_format()?;
         global.interrupt.leaves(match self {
             Self::Create(_) => "not all may be made; remove the images, and make them anew",
             _ => "what was under way is as after a power cut: nothing that was durable is lost",

@@ -140,7 +140,7 @@ fn rewrite(
     global
         .interrupt
         .leaves("the new trace was not whole and is gone; what was there before is as it was");
-    let options = read.options(global, !format.keeps_devices())?;
+    let options = read.options(!format.keeps_devices())?;
     let failed = |error| trace_error(&error);
     let mut source = TraceSource::open(file, &options).map_err(failed)?;
     global.say(&source.meta().interpretation);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use onefold_config::Sources;
 use onefold_trace::{Info as Counts, TraceOp};
 use onefold_tracefile::TraceSource;
 use serde_json::{Map, Value, json};
@@ -52,7 +53,7 @@ type Numbers = Vec<(&'static str, Value)>;
 
 /// Reads a trace once and describes it.
 fn describe(file: &Path, read: &ReadArgs, global: &Global) -> Result<Numbers, CliError> {
-    let options = read.options(global, false)?;
+    let options = read.options(false)?;
     let mut source = TraceSource::open(file, &options).map_err(|error| trace_error(&error))?;
     global.say(&source.meta().interpretation);
     let mut counts = Counts::new();
@@ -187,17 +188,17 @@ fn ratio(part: u64, whole: u64) -> f64 {
     onefold_units::convert::float(part) / onefold_units::convert::float(whole)
 }
 
-/// The smallest preset whose logical space holds every address.
+/// Presets for traces of any kind, the smallest first: of several of one size, the plainest.
+const SUGGESTED: [&str; 6] = ["s1", "femu-bb", "tlc", "femu32", "970pro", "mqsim-default"];
+
+/// The first of them whose logical space holds every address.
 fn suggested_preset(end_bytes: u64) -> Option<&'static str> {
-    const GIB: u64 = 1 << 30;
-    match end_bytes {
-        // 0.875 of 4 GiB raw.
-        0..=3_758_096_384 => Some("s1"),
-        _ if end_bytes <= 32 * GIB => Some("femu32"),
-        // 512 GiB raw with 7 % over-provisioning.
-        _ if end_bytes <= 478 * GIB => Some("mqsim-default"),
-        _ => None,
-    }
+    SUGGESTED.into_iter().find(|name| capacity(name).is_some_and(|bytes| bytes >= end_bytes))
+}
+
+fn capacity(preset: &str) -> Option<u64> {
+    let sources = Sources { preset: Some(preset), ..Sources::default() };
+    onefold_config::Config::load(&sources).ok()?.logical_bytes().ok()
 }
 
 /// The same numbers for people: one key per line.
@@ -231,5 +232,29 @@ fn plain(value: &Value) -> String {
             .collect::<Vec<_>>()
             .join(" "),
         value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SUGGESTED, capacity, suggested_preset};
+
+    #[test]
+    fn the_smallest_preset_that_holds_all_is_suggested() {
+        let capacities = SUGGESTED.map(|name| capacity(name).unwrap());
+        assert!(capacities.is_sorted());
+        let gib = 1 << 30;
+        for (bytes, preset) in [
+            (1, "s1"),
+            (4 * gib, "femu-bb"),
+            (11 * gib, "femu-bb"),
+            (11 * gib + 1, "tlc"),
+            (32 * gib, "femu32"),
+            (32 * gib + 1, "970pro"),
+            (400 * gib, "mqsim-default"),
+        ] {
+            assert_eq!(suggested_preset(bytes), Some(preset), "{bytes}");
+        }
+        assert_eq!(suggested_preset(477 << 30), None);
     }
 }

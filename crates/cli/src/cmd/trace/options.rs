@@ -6,7 +6,6 @@ use onefold_tracefile::{Merge, Options, Shift};
 use onefold_units::numbers;
 
 use crate::error::{CliError, Exit};
-use crate::output::Global;
 
 /// What to do about bad lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,6 +30,9 @@ pub(crate) enum EventName {
 /// Options of every command that reads a trace.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
+    /// Format of the trace if it should not be detected, such as `msr` or `mqsim:time=us`
+    #[arg(long, value_name = "FORMAT", value_parser = FormatSpec::parse)]
+    trace_format: Option<FormatSpec>,
     /// What to do about a line that cannot be read
     #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
     pub(crate) on_bad_line: BadLine,
@@ -62,15 +64,9 @@ pub(crate) struct ReadArgs {
 
 impl ReadArgs {
     /// The options of the reader.
-    pub(crate) fn options(&self, global: &Global, flat: bool) -> Result<Options, CliError> {
-        let format = match global.trace_format() {
-            None => None,
-            Some(text) => Some(FormatSpec::parse(text).map_err(|error| {
-                CliError::new(Exit::Usage, "usage::format", format!("--format: {error}"))
-            })?),
-        };
+    pub(crate) fn options(&self, flat: bool) -> Result<Options, CliError> {
         Ok(Options {
-            format,
+            format: self.trace_format,
             cpu_files: self.cpu_files.clone(),
             on_bad_line: match self.on_bad_line {
                 BadLine::Fail => OnBadLine::Fail,
@@ -99,6 +95,16 @@ impl ReadArgs {
             spread_ties: self.spread_ties,
             flat,
         })
+    }
+
+    /// Refuses the format of a trace where none is read.
+    pub(crate) fn expect_no_format(&self) -> Result<(), CliError> {
+        if self.trace_format.is_none() {
+            return Ok(());
+        }
+        let text = "--trace-format is given, but no trace is read";
+        Err(CliError::new(Exit::Usage, "usage::trace_format", text)
+            .help("name the trace with --trace FILE, or leave the option out"))
     }
 
     /// The options in words, for the metadata of a converted trace.

@@ -16,11 +16,6 @@ use super::{dmz, rebuild};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
-/// `check` repaired everything it found (fsck(8)).
-pub(super) const REPAIRED: u8 = 1;
-/// `check` found damage that is still there (fsck(8)).
-pub(super) const DAMAGE: u8 = 4;
-
 /// Options of `onefold volume check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
@@ -91,14 +86,14 @@ impl Check {
         global.emit(&text(&self.path.display().to_string(), &report, global))?;
         if let Some(rebuilt) = rebuilt {
             let whole = rebuilt.is_exact() && !damaged;
-            return Ok(if whole { REPAIRED } else { DAMAGE }.into());
+            return Ok(if whole { Exit::Repaired } else { Exit::Damaged }.into());
         }
         Ok(match (inspection.found, repaired, damaged) {
             (0, ..) if given_up.is_none() => ExitCode::SUCCESS,
-            (_, true, _) => REPAIRED.into(),
+            (_, true, _) => Exit::Repaired.into(),
             // A damaged copy does no harm as long as another one is whole.
             (_, false, false) if !repair_too => ExitCode::SUCCESS,
-            _ => DAMAGE.into(),
+            _ => Exit::Damaged.into(),
         })
     }
 }
@@ -109,13 +104,13 @@ pub(crate) fn look(
     backing: &mut VolumeBacking,
     data: bool,
     global: &Global,
-) -> Result<(String, u8), CliError> {
+) -> Result<(String, Exit), CliError> {
     let blocks = backing.blocks();
     let inspection = inspect(backing, blocks, data)?;
     // A damaged copy does no harm as long as another one is whole.
     let is_damaged = inspection.findings.iter().any(|finding| !finding.is_repairable());
     let report = Report { inspection: &inspection, rebuilt: None, given_up: None, repaired: false };
-    Ok((text(name, &report, global), if is_damaged { DAMAGE } else { 0 }))
+    Ok((text(name, &report, global), if is_damaged { Exit::Damaged } else { Exit::Ok }))
 }
 
 fn text(name: &str, report: &Report<'_>, global: &Global) -> String {

@@ -47,7 +47,7 @@ impl Dump {
             global.emit(&format!("{value:#}\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let Some(volume) = engine.as_log_mut() else { return Ok(ExitCode::FAILURE) };
+        let Some(volume) = engine.as_log_mut() else { return Ok(Exit::Failed.into()) };
         let value = match &self.what {
             What::Label => json!({
                 "uuid": render::uuid(&label.uuid),

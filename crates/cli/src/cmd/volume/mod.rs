@@ -91,7 +91,6 @@ impl Volume {
 
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
-        global.expect_no_trace_format()?;
         if let Some(left) = self.leaves() {
             global.interrupt.leaves(left);
         }

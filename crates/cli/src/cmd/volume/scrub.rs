@@ -10,7 +10,7 @@ use onefold_units::{PAGE_BYTES, numbers};
 use onefold_volume::{FINDINGS_MAX, ScrubState, Scrubbed, scrub};
 use serde_json::{Value, json};
 
-use super::check::{DAMAGE, REPAIRED, describe};
+use super::check::describe;
 use super::dmz;
 use crate::cmd::control;
 use crate::cmd::ssd::render;
@@ -53,9 +53,9 @@ impl Scrub {
         };
         global.emit(&text)?;
         Ok(match (report["damaged"] == true, report["mended"] == 0) {
-            (true, _) => DAMAGE.into(),
+            (true, _) => Exit::Damaged.into(),
             (false, true) => ExitCode::SUCCESS,
-            (false, false) => REPAIRED.into(),
+            (false, false) => Exit::Repaired.into(),
         })
     }
 

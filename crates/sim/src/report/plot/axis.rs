@@ -1,7 +1,9 @@
 //! An axis: scale, ticks, title with unit.
 
+use onefold_units::convert::float;
+
 use super::scale::{Scale, Tick};
-use crate::result::{duration, si, trimmed};
+use crate::result::{bytes, duration, si, trimmed};
 
 /// One axis of a plot.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +17,8 @@ pub struct Axis {
 const TICKS: u32 = 7;
 /// Labels a logarithmic axis has room for.
 const POWER_LABELS: u32 = 8;
+/// The same of sizes, which are longer.
+const LABELS_OF_SIZES: usize = 12;
 
 impl Axis {
     /// Plain numbers from 0.
@@ -71,6 +75,23 @@ impl Axis {
         })
     }
 
+    /// Sizes in bytes on a logarithmic scale from `min` to `max`, with ticks at powers of two.
+    #[must_use]
+    pub fn size_log(title: &str, min: u64, max: u64) -> Self {
+        let min = min.max(1);
+        let max = max.max(min.saturating_mul(2));
+        let powers = min.next_power_of_two().ilog2()..=max.ilog2();
+        let every = powers.clone().count().div_ceil(LABELS_OF_SIZES).max(1);
+        let tick = |(n, power): (usize, u32)| {
+            let at = 1_u64 << power;
+            let label = if n.is_multiple_of(every) { bytes(at) } else { String::new() };
+            Tick { at: float(at), label }
+        };
+        let ticks = powers.enumerate().map(tick).collect();
+        let scale = Scale::logarithmic(float(min), float(max));
+        Self { title: title.to_owned(), scale, ticks }
+    }
+
     fn linear(title: &str, max: f64, size: f64, label: impl Fn(f64, usize) -> String) -> Self {
         let (scale, steps, decimals) = Scale::from_zero(max / size).rounded(TICKS);
         let tick = |at: &f64| Tick { at: at * size, label: label(*at, decimals) };
@@ -116,6 +137,9 @@ mod tests {
         assert!((span.scale.position(36.5e9) - 0.5).abs() < 1e-9);
         let log = Axis::time_log("latency", 40_000.0, 3e7);
         assert_eq!(labels(&log), ["10 \u{b5}s", "100 \u{b5}s", "1 ms", "10 ms", "100 ms"]);
+        let sizes = Axis::size_log("buffer", 65_536, 300_000);
+        assert_eq!(labels(&sizes), ["64 KiB", "128 KiB", "256 KiB"]);
+        assert!((sizes.scale.position(65_536.0)).abs() < 1e-9);
         let share = Axis::share_log("slower", 1e-3);
         assert_eq!(labels(&share), ["0.1 %", "1 %", "10 %", "100 %"]);
     }

@@ -39,6 +39,14 @@ impl Scale {
         Self { low, high, logarithmic: true }
     }
 
+    /// A logarithmic scale from `min` to `max`, or to twice `min` if that is more.
+    #[must_use]
+    pub fn logarithmic(min: f64, max: f64) -> Self {
+        let low = if min.is_finite() { min.clamp(1e-12, 1e24) } else { 1.0 };
+        let high = if max.is_finite() { max.clamp(low * 2.0, 2e24) } else { low * 2.0 };
+        Self { low: low.log10(), high: high.log10(), logarithmic: true }
+    }
+
     /// Position of a value, 0 at the low end and 1 at the high end, cut to that range.
     #[must_use]
     pub fn position(&self, value: f64) -> f64 {

@@ -7,10 +7,9 @@ use onefold_device::{CacheScan, CacheSums, DmzChecked, DmzDevices, LISTED_MAX};
 use onefold_zoned::{Finding, Geometry, owner};
 use serde_json::json;
 
-use super::super::check::{DAMAGE, REPAIRED};
 use super::describe::device_name;
 use crate::cmd::ssd::render;
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
 /// What a check came to.
@@ -44,7 +43,7 @@ pub(crate) fn look(
     devices: &DmzDevices,
     data: bool,
     global: &Global,
-) -> Result<(String, u8), CliError> {
+) -> Result<(String, Exit), CliError> {
     judge(name, devices, (data, false), global)
 }
 
@@ -53,7 +52,7 @@ fn judge(
     devices: &DmzDevices,
     (data, repair): (bool, bool),
     global: &Global,
-) -> Result<(String, u8), CliError> {
+) -> Result<(String, Exit), CliError> {
     let mut checked = devices.inspect()?;
     let data = data.then(|| checked.read_all(LISTED_MAX));
     let cache = devices.cache.as_ref().filter(|_| data.is_some());
@@ -83,9 +82,9 @@ fn judge(
         Format::Table => table(name, &checked, &report),
     };
     let code = match (report.is_damaged, findings.is_empty()) {
-        (true, _) => DAMAGE,
-        (false, true) => 0,
-        (false, false) => REPAIRED,
+        (true, _) => Exit::Damaged,
+        (false, true) => Exit::Ok,
+        (false, false) => Exit::Repaired,
     };
     Ok((text, code))
 }
