@@ -1,49 +1,13 @@
-//! How policies are built: what their table says beyond name and parameters.
+//! Policies from their configuration.
 
-use onefold_units::policy::{Info, Parameters, Policies as Registry, Spec};
-
-use crate::{BufferConfig, BufferError, Cache, Policy, Replacement, Sizes};
-
-/// A buffer policy with the values of its parameters.
-pub type PolicySpec = Spec<Build>;
-
-/// Description of a buffer policy.
-pub type PolicyInfo = Info<Build>;
-
-/// The buffer policies that can be named.
-pub type Policies = Registry<Build>;
-
-/// What building a policy gives.
-type Built = Result<Box<dyn Policy + Send>, BufferError>;
-
-/// How a buffer policy is built.
-#[derive(Clone, Copy)]
-pub struct Build {
-    new: &'static (dyn Fn(&BufferConfig, &Sizes) -> Built + Sync),
-    asks_ftl: fn(&Parameters) -> bool,
-}
+use crate::config::Built;
+use crate::{BufferConfig, Build, Cache, Replacement, Sizes};
 
 impl Build {
     /// A policy over single entries.
     #[must_use]
     pub const fn of<R: Replacement>() -> Self {
         Self { new: &cache::<R>, asks_ftl: R::asks_ftl }
-    }
-
-    /// A policy that `new` builds. `asks_ftl` says whether, with such parameters, it uses the
-    /// [`FtlView`](crate::FtlView) of a request.
-    #[must_use]
-    pub const fn with(
-        new: &'static (dyn Fn(&BufferConfig, &Sizes) -> Built + Sync),
-        asks_ftl: fn(&Parameters) -> bool,
-    ) -> Self {
-        Self { new, asks_ftl }
-    }
-
-    /// Whether the policy asks the FTL about pages ([`FtlView`](crate::FtlView)).
-    #[must_use]
-    pub fn asks_ftl(&self, parameters: &Parameters) -> bool {
-        (self.asks_ftl)(parameters)
     }
 }
 
@@ -62,7 +26,7 @@ pub(crate) fn cache<R: Replacement>(config: &BufferConfig, sizes: &Sizes) -> Bui
 
 #[cfg(test)]
 mod tests {
-    use super::{Policies, PolicySpec};
+    use crate::{Policies, PolicySpec};
 
     #[test]
     fn defaults_are_within_their_limits_and_every_policy_could_be_added() {

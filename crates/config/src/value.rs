@@ -148,17 +148,7 @@ impl Kind {
             Self::Extent => {
                 raw.text().and_then(Extent::parse).map(Value::Extent).ok_or_else(expected)
             }
-            Self::Policy(kind) => {
-                let text = raw.text().ok_or_else(expected)?;
-                let value = match kind {
-                    PolicyKind::Buffer => policies.buffer.parse(text).map(Value::Buffer),
-                    PolicyKind::Victim => policies.victim.parse(text).map(Value::Victim),
-                    PolicyKind::Classifier => {
-                        policies.classifier.parse(text).map(Value::Classifier)
-                    }
-                };
-                value.map_err(Problem::Policy)
-            }
+            Self::Policy(kind) => policy(kind, raw.text().ok_or_else(expected)?, policies),
             Self::MapCache { min } => self.map_cache(raw, min),
         }
     }
@@ -287,6 +277,15 @@ impl Kind {
             Self::Policy(kind) => kind.names(),
         }
     }
+}
+
+fn policy(kind: PolicyKind, text: &str, policies: &Policies) -> Result<Value, Problem> {
+    let value = match kind {
+        PolicyKind::Buffer => policies.buffer.parse(text).map(Value::Buffer),
+        PolicyKind::Victim => policies.victim.parse(text).map(Value::Victim),
+        PolicyKind::Classifier => policies.classifier.parse(text).map(Value::Classifier),
+    };
+    value.map_err(Problem::Policy)
 }
 
 fn quantity(measure: Measure, raw: &Raw) -> Result<u64, Problem> {
