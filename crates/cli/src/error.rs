@@ -40,6 +40,11 @@ impl CliError {
         self
     }
 
+    /// What happened, in one sentence.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Prints the error on standard error and gives the exit code.
     pub(crate) fn report(&self, colour: bool) -> ExitCode {
         let report = match &self.help {

@@ -1,5 +1,6 @@
 //! Tests of the command, as a user runs it. One binary: it is linked once.
 
+mod advise;
 mod clocks;
 mod common;
 mod dmz;

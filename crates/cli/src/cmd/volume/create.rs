@@ -10,7 +10,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_volume::{Backing, Codec};
 use serde_json::json;
 
-use super::{Below, advise, dmz};
+use super::{Below, dmz};
 use crate::cmd::ssd::{render, room};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
@@ -147,13 +147,6 @@ impl Create {
             self.make(&spec, global)?
         };
         global.emit(&self.text(&label, global))?;
-        if let Some(why) =
-            self.backing_size.is_none().then(|| advise::warning(&self.path)).flatten()
-        {
-            global.say(format_args!(
-                "note: a volume may not help here. {why}; `onefold volume advise` says more"
-            ));
-        }
         Ok(ExitCode::SUCCESS)
     }
 

@@ -58,7 +58,8 @@ pub(crate) enum Volume {
     Snapshot(members::Snapshot),
     /// Make a clone of a volume, also while it is served: a device of its own, for `serve --member`
     Clone(members::Make),
-    /// Say whether a volume would help on a device, and why; only reads it unless told otherwise
+    /// Say whether a volume would help: the load is simulated on a model of the drive, alone and through a volume. The device is
+    /// only read unless told otherwise
     Advise(advise::Advise),
     /// Print what lies on the backing as JSON: label, root, segments, a segment, or a block of the map
     Dump(dump::Dump),

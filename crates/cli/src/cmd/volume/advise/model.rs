@@ -1,133 +1,158 @@
-//! What write amplification to expect, by formula. Nothing here is measured.
-//!
-//! Both a page-mapped drive and the log of a volume collect the emptiest of many segments. Under
-//! uniformly random writes that copies as much as the analysis of Desnoyers says (Analytic modeling
-//! of SSD write performance, SYSTOR 2012, section 3.2): with a = space / data and z the solution in
-//! (0, 1) of z e^-z = a e^-a, a / (a - z). Against the table of docs/volume-numbers.md that is
-//! within 8 % up to nine tenths in use. Skew makes both worse than that.
+//! The drive that is simulated: a configuration, an image's own, or a preset that stands for a drive of which little is known.
 
-/// What the volume keeps free for itself: 10 of 512 log segments (docs/volume-numbers.md).
-const LOG_KEPT: f64 = 10.0 / 512.0;
+use onefold_config::Config;
+use onefold_units::PAGE_BYTES;
+use serde_json::{Value, json};
 
-/// Blocks of a full batch without its header.
-const BATCH_BLOCKS: f64 = 255.0;
+use crate::cmd::config::ConfigArgs;
+use crate::cmd::ssd::render;
+use crate::error::{CliError, Exit};
 
-/// Map, runs and roots of the volume per block that it sends (docs/volume-numbers.md: 4 % with the
-/// headers of smaller batches).
-const MAP_SHARE: f64 = 0.02;
+/// Largest drive that is simulated as it is: a volume on one of 4 GiB is aged and run in seconds.
+const SIMULATED_BYTES: u64 = 4 << 30;
 
-/// A device whose superblocks are not those of the log copies too: nothing where they agree, a
-/// fifth where they are four times as large (docs/volume-numbers.md, a log on a log). Half of that
-/// is expected where they are not known.
-const UNKNOWN_SUPERBLOCK: f64 = 1.1;
+/// Fewest pages that blocks are shortened to.
+const BLOCK_PAGES_MIN: u32 = 16;
 
-/// What a device does with random writes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Device {
-    /// Bytes of its indirection unit.
-    pub(super) unit: f64,
-    /// (Physical - logical) / logical.
-    pub(super) op: f64,
-    /// Whether the log segments agree with its superblocks.
-    pub(super) superblock_known: bool,
+/// Largest mapping unit of a modelled drive.
+const UNIT_MAX: u64 = 64 << 10;
+
+/// A modelled drive, and where it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) config: Config,
+    /// Which preset, file or image, and with which keys.
+    pub(super) from: String,
+    /// It stands for a drive that says little of itself.
+    pub(super) is_assumed: bool,
+    /// Its capacity is a choice of the user's, or of the image.
+    is_sized: bool,
+    /// Capacity before it was made smaller.
+    whole_bytes: u64,
 }
 
-/// What is written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Load {
-    /// Share of the space that holds data.
-    pub(super) utilisation: f64,
-    /// Mean size of a write in bytes.
-    pub(super) write_bytes: f64,
-    /// Flushes per write.
-    pub(super) flushes: f64,
-}
-
-/// Bytes programmed / bytes written by the host.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Prediction {
-    pub(super) without: f64,
-    /// Bytes sent to the device / bytes written by the host.
-    pub(super) waf_host: f64,
-    pub(super) with: f64,
-}
-
-/// Write amplification of uniformly random writes where `used` of the space holds data.
-fn cleaning(used: f64) -> f64 {
-    let a = 1.0 / used.clamp(0.01, 0.99);
-    let target = a * (-a).exp();
-    // z e^-z grows from 0 to 1/e on (0, 1).
-    let (mut low, mut high) = (0.0_f64, 1.0_f64);
-    for _ in 0..60 {
-        let z = f64::midpoint(low, high);
-        if z * (-z).exp() < target { low = z } else { high = z }
-    }
-    a / (a - f64::midpoint(low, high))
-}
-
-/// Bytes sent for a batch / bytes of its data: header, and padding to the unit of the device.
-fn batch_overhead(device: &Device, load: &Load) -> f64 {
-    let blocks_per_flush = load.write_bytes / 4096.0 / load.flushes.max(1e-9);
-    let blocks = blocks_per_flush.clamp(1.0, BATCH_BLOCKS);
-    let unit_blocks = (device.unit / 4096.0).max(1.0);
-    let padded = ((blocks + 1.0) / unit_blocks).ceil() * unit_blocks;
-    // A full batch is cut so that it needs no padding.
-    if blocks < BATCH_BLOCKS { padded / blocks } else { 1.0 + 1.0 / BATCH_BLOCKS }
-}
-
-/// What random writes cost without the volume and with it.
-pub(super) fn predict(device: &Device, load: &Load) -> Prediction {
-    // A write below the indirection unit rewrites all of the unit.
-    let rewrite = (device.unit / load.write_bytes).max(1.0);
-    let without = rewrite * cleaning(load.utilisation / (1.0 + device.op));
-    let log = cleaning(load.utilisation / (1.0 - LOG_KEPT));
-    let waf_host = log * (batch_overhead(device, load) + MAP_SHARE);
-    let below = if device.superblock_known { 1.0 } else { UNKNOWN_SUPERBLOCK };
-    Prediction { without, waf_host, with: waf_host * below }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Device, Load, cleaning, predict};
-
-    fn near(found: f64, expected: f64, share: f64) -> bool {
-        (found - expected).abs() <= share * expected
+impl Model {
+    pub(super) fn new(config: Config, from: String) -> Result<Self, CliError> {
+        refuse_layers(&config, &from)?;
+        let whole_bytes = config.logical_bytes()?;
+        Ok(Self { config, from, is_assumed: false, is_sized: false, whole_bytes })
     }
 
-    /// volume.md, section 12: `WAF_host` of the greedy log, uniform.
-    #[test]
-    fn the_formula_agrees_with_the_simulated_log() {
-        for (used, waf) in
-            [(0.10, 1.00), (0.35, 1.08), (0.5, 1.26), (0.65, 1.66), (0.8, 2.76), (0.9, 5.49)]
-        {
-            assert!(near(cleaning(used), waf, 0.06), "{used}: {} not {waf}", cleaning(used));
+    /// Its capacity is not to be chosen.
+    pub(super) fn sized(self) -> Self {
+        Self { is_sized: true, ..self }
+    }
+
+    /// It stands for a drive that is not modelled.
+    pub(super) fn standing(self) -> Self {
+        Self { is_assumed: true, ..self }
+    }
+
+    /// What stands for a drive that maps this unit, or that has zones.
+    pub(super) fn assumed(unit: u64, is_zoned: bool) -> Result<Self, CliError> {
+        let (preset, sets) = match unit.min(UNIT_MAX) {
+            _ if is_zoned => ("zns-proto", Vec::new()),
+            unit if unit <= PAGE_BYTES => ("tlc", Vec::new()),
+            unit => ("qlc-16k", vec![format!("ftl.indirection={unit}B")]),
+        };
+        let args = ConfigArgs { config: None, preset: Some(preset.to_owned()), sets };
+        let from = [&format!("preset {preset}"), &*args.sets.join(", ")];
+        let from: Vec<&str> = from.into_iter().filter(|part| !part.is_empty()).collect();
+        Ok(Self::new(args.load()?, from.join(" with "))?.standing())
+    }
+
+    /// The same as small as can be simulated in seconds and still takes a load of so many bytes, of which the volume exports
+    /// `exported`; as large as it takes, if the capacity is free to choose.
+    pub(super) fn fitted(
+        mut self,
+        needed_bytes: u64,
+        exported: impl Fn(&Config) -> Result<u64, CliError>,
+    ) -> Result<Self, CliError> {
+        if !self.is_sized && exported(&self.config)? < needed_bytes {
+            let bytes = (needed_bytes / 2 * 3).next_multiple_of(1 << 30);
+            self.config = self.config.with_logical_size(bytes)?;
+            self.whole_bytes = bytes;
         }
-    }
-
-    /// docs/volume-numbers.md, a log on a log: without a layer, and the log, data only.
-    #[test]
-    fn predictions_agree_with_the_simulated_stack() {
-        for (unit, utilisation, without, with) in [
-            (4096.0, 0.5, 1.20, 1.27),
-            (4096.0, 0.8, 2.20, 2.91),
-            (4096.0, 0.9, 3.39, 6.27),
-            (16384.0, 0.5, 4.81, 1.28),
-            (16384.0, 0.8, 8.76, 2.93),
-            (16384.0, 0.9, 13.4, 6.35),
-            (65536.0, 0.8, 34.3, 2.93),
-        ] {
-            let device = Device { unit, op: 0.07, superblock_known: true };
-            let load = Load { utilisation, write_bytes: 4096.0, flushes: 0.0 };
-            let found = predict(&device, &load);
-            assert!(near(found.without, without, 0.08), "{unit} {utilisation}: {found:?}");
-            assert!(near(found.with, with, 0.08), "{unit} {utilisation}: {found:?}");
+        while self.config.logical_bytes()? > SIMULATED_BYTES {
+            let Some(smaller) = halved(&self.config)? else { break };
+            if exported(&smaller)? < needed_bytes {
+                break;
+            }
+            self.config = smaller;
         }
+        Ok(self)
     }
 
-    #[test]
-    fn a_write_that_is_flushed_alone_costs_two_blocks_and_padding() {
-        let load = Load { utilisation: 0.1, write_bytes: 4096.0, flushes: 1.0 };
-        let of = |unit| predict(&Device { unit, op: 0.07, superblock_known: true }, &load).waf_host;
-        assert!(near(of(4096.0), 2.02, 0.01) && near(of(16384.0), 4.02, 0.01), "{}", of(4096.0));
+    /// Whether it is simulated quickly enough for more than what was asked.
+    pub(super) fn is_small(&self) -> Result<bool, CliError> {
+        Ok(self.config.logical_bytes()? <= 2 * SIMULATED_BYTES)
     }
+
+    /// One line for people.
+    pub(super) fn described(&self) -> Result<String, CliError> {
+        let bytes = self.config.logical_bytes()?;
+        let geometry = self.config.geometry()?;
+        let assumed = if self.is_assumed { ", which is an assumption" } else { "" };
+        let whole = match self.whole_bytes {
+            whole if whole == bytes => String::new(),
+            whole => format!(" in place of {}", render::size(whole)),
+        };
+        let superblock = render::size(self.superblock_bytes()?);
+        let flash = match self.config.zns(0)? {
+            Some(zns) => {
+                format!("zones of {}", render::size(u64::from(zns.capacity_blocks) * PAGE_BYTES))
+            }
+            None => {
+                format!(
+                    "superblocks of {superblock}, maps {}",
+                    render::size(geometry.unit_bytes().into())
+                )
+            }
+        };
+        Ok(format!("{}{assumed}: {}{whole}, {flash}", self.from, render::size(bytes)))
+    }
+
+    fn superblock_bytes(&self) -> Result<u64, CliError> {
+        let geometry = self.config.geometry()?;
+        Ok(u64::from(geometry.slots()) * u64::from(geometry.unit_bytes()))
+    }
+
+    pub(super) fn to_json(&self) -> Result<Value, CliError> {
+        Ok(json!({
+            "from": self.from,
+            "assumed": self.is_assumed,
+            "capacity_bytes": self.config.logical_bytes()?,
+            "whole_capacity_bytes": self.whole_bytes,
+            "superblock_bytes": self.superblock_bytes()?,
+            "unit_bytes": self.config.geometry()?.unit_bytes(),
+            "config_sha256": self.config.sha256(),
+        }))
+    }
+}
+
+/// A stack, or a volume of policy dmz, leaves no drive to be judged.
+fn refuse_layers(config: &Config, from: &str) -> Result<(), CliError> {
+    if config.stack(0)?.is_none() && config.zoned_volume()?.is_none() {
+        return Ok(());
+    }
+    let text = format!("{from} describes layers on drives, expected a drive alone");
+    Err(CliError::new(Exit::Usage, "volume::model", text)
+        .help("judge the drive below: another --preset or --config"))
+}
+
+/// Half of the drive: blocks of half the pages while there are enough of them, so that superblocks and log segments shrink
+/// alike; a drive with zones has half as many. `None` where it cannot be halved.
+fn halved(config: &Config) -> Result<Option<Config>, CliError> {
+    if let Some(zns) = config.zns(0)? {
+        let zone = u64::from(zns.capacity_blocks) * PAGE_BYTES;
+        let half = config.logical_bytes()? / zone / 2 * zone;
+        return Ok(config.with_logical_size(half).ok());
+    }
+    let pages = config.geometry()?.spec().pages;
+    if pages % 2 != 0 || pages / 2 < BLOCK_PAGES_MIN {
+        return Ok(None);
+    }
+    let half = config.logical_bytes()? / 2 / UNIT_MAX * UNIT_MAX;
+    let sets = [format!("geometry.pages={}", pages / 2), format!("capacity.logical={half}B")];
+    Ok(config.with_sets(&sets, &["geometry", "capacity"]).ok())
 }

@@ -1,223 +1,163 @@
-//! Whether a volume helps: the rows of docs/volume.md, "When it helps, and when not", in the order in which they decide.
+//! Whether a volume helps: the one judgement, of two simulations of the same load.
 
-/// What is known of a device and of what is to be written to it. What is not known decides nothing.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Case {
-    pub(super) zoned: bool,
-    /// Bytes of the indirection unit.
-    pub(super) unit: Option<u64>,
-    /// Bandwidth of random writes of 4 KiB / of sequential ones.
-    pub(super) random_share: Option<f64>,
-    pub(super) rotational: bool,
-    /// A file system on it that is a log itself.
-    pub(super) log_on_top: Option<String>,
-    pub(super) utilisation: f64,
-    /// Flushes per write, and mean bytes of a write.
-    pub(super) flushes_per_write: Option<f64>,
-    pub(super) write_bytes: Option<f64>,
-    /// Share of requests that go on where the one before ended.
-    pub(super) sequential_share: Option<f64>,
-    /// Predicted amplification without a volume and with one.
-    pub(super) predicted: Option<(f64, f64)>,
+use onefold_units::convert::float;
+
+/// What a load came to on a drive, alone or through a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Measured {
+    /// Bytes that flash programmed / bytes that the load wrote.
+    pub(super) programmed: f64,
+    /// Time from the first request to the last answer.
+    pub(super) time_ns: u64,
+    /// Pages that the load wrote.
+    pub(super) written_pages: u64,
+    /// Superblocks erased.
+    pub(super) erases: u64,
+}
+
+/// A drive alone may not take a load at all, as one with zones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Alone {
+    Measured(Measured),
+    Refused,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Use,
-    Neutral,
-    Dont,
+    DoesNotHelp,
+    NotMeasurable,
 }
 
 impl Verdict {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Use => "use",
-            Self::Neutral => "neutral",
-            Self::Dont => "don't",
+            Self::DoesNotHelp => "does not help",
+            Self::NotMeasurable => "not measurable",
         }
     }
 }
 
-/// A verdict, the row that decided, and why it applies.
+/// A verdict and the numbers that it follows from, in words.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Decision {
+pub(super) struct Judgement {
     pub(super) verdict: Verdict,
-    pub(super) row: &'static str,
     pub(super) why: String,
 }
 
-/// Above this part of the log in use, cleaning costs more than it can bring.
-const FULL: f64 = 0.85;
-/// Up to this part it pays where the device gains.
-const ROOMY: f64 = 0.7;
-/// Random writes that reach this share of sequential ones leave nothing to gain.
-const SAME: f64 = 0.8;
-/// Below this share a drive suffers from random writes.
-const SUFFERS: f64 = 0.3;
-/// Indirection unit from which on small writes are rewritten many times.
-const LARGE_UNIT: u64 = 16 << 10;
+/// The share of the bytes that a volume has to save. The simulation agrees with served drives within 2 %.
+pub(super) const MARGIN: f64 = 0.05;
 
-type Row = (Verdict, &'static str, fn(&Case) -> Option<String>);
+/// Share by which the time has to differ to be worth a word.
+const TIME: f64 = 0.2;
 
-/// The first row that applies decides.
-const ROWS: &[Row] = &[
-    (Verdict::Dont, "a file system on top that is a log itself", log_on_top),
-    (Verdict::Dont, "more than 85 % of the log in use", full),
-    (Verdict::Use, "zoned", zoned),
-    (Verdict::Neutral, "single small writes, each followed by a flush", flushed_alone),
-    (Verdict::Neutral, "mostly sequential writes", sequential),
-    (Verdict::Neutral, "writes of an indirection unit and more", long_writes),
-    (
-        Verdict::Use,
-        "indirection unit of 16 KiB and more, at most 70 % of the log in use",
-        large_unit,
-    ),
-    (Verdict::Neutral, "indirection unit of 16 KiB and more, 70 to 85 % of the log in use", fuller),
-    (Verdict::Dont, "drives on which random writes are as fast as sequential ones", as_fast),
-    (Verdict::Use, "eMMC- and SATA-class drives, at most 70 % of the log in use", suffers),
-    (Verdict::Neutral, "a disk that may rotate, and was not measured", may_rotate),
-    (Verdict::Dont, "a drive that maps 4 KiB", small_unit),
-];
-
-pub(super) fn decide(case: &Case) -> Decision {
-    let applies =
-        |(verdict, row, rule): &Row| rule(case).map(|why| Decision { verdict: *verdict, row, why });
-    ROWS.iter().find_map(applies).unwrap_or_else(|| Decision {
-        verdict: Verdict::Neutral,
-        row: "nothing decisive is known",
-        why: "measure with --scratch or --destructive, or say what is written with --trace"
-            .to_owned(),
-    })
+/// Judges two runs of the same load, which should have written so many pages.
+pub(super) fn judge(alone: &Alone, with: &Measured, wanted_pages: u64) -> Judgement {
+    let not = |why: String| Judgement { verdict: Verdict::NotMeasurable, why };
+    if with.written_pages == 0 {
+        return not("the load writes nothing".to_owned());
+    }
+    let Alone::Measured(alone) = alone else {
+        let why = "the drive alone does not take this load: its zones are written in order";
+        return Judgement { verdict: Verdict::Use, why: why.to_owned() };
+    };
+    if with.written_pages < wanted_pages / 2 {
+        return not(format!(
+            "the load writes {} pages of the {wanted_pages} in which a drive of this state shows what it collects",
+            with.written_pages
+        ));
+    }
+    if alone.erases == 0 || with.erases == 0 {
+        return not("nothing was erased: the drive had free space, and garbage collection is in none of the numbers"
+            .to_owned());
+    }
+    let change = with.programmed / alone.programmed - 1.0;
+    let verdict = if change <= -MARGIN { Verdict::Use } else { Verdict::DoesNotHelp };
+    let bytes = format!(
+        "flash programs {:.2} bytes for each byte written with a volume, {:.2} without: {}",
+        with.programmed,
+        alone.programmed,
+        difference(change),
+    );
+    Judgement { verdict, why: bytes + &in_time(verdict, alone, with) }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+fn difference(change: f64) -> String {
+    let percent = change.abs() * 100.0;
+    match change {
+        change if change <= -MARGIN => format!("{percent:.0} % less"),
+        change if change < 0.0 => {
+            format!("{percent:.1} % less, and a gain begins at {:.0} %", MARGIN * 100.0)
+        }
+        _ => format!("{percent:.1} % more"),
+    }
 }
 
-fn log_on_top(case: &Case) -> Option<String> {
-    case.log_on_top.as_ref().map(|name| format!("it holds {name}, which would be a log on a log"))
-}
-
-fn full(case: &Case) -> Option<String> {
-    (case.utilisation > FULL).then(|| format!("{} would be in use", percent(case.utilisation)))
-}
-
-fn zoned(case: &Case) -> Option<String> {
-    case.zoned.then(|| "random writes are not possible without a layer".to_owned())
-}
-
-fn flushed_alone(case: &Case) -> Option<String> {
-    let (flushes, bytes) = (case.flushes_per_write?, case.write_bytes?);
-    (flushes >= 0.5 && bytes <= 8192.0).then(|| {
-        format!(
-            "{flushes:.2} flushes per write of {bytes:.0} B: each batch is a header and little more"
-        )
-    })
-}
-
-fn sequential(case: &Case) -> Option<String> {
-    let share = case.sequential_share?;
-    (share >= SAME).then(|| format!("{} of the requests are sequential", percent(share)))
-}
-
-fn is_large(case: &Case) -> Option<u64> {
-    case.unit.filter(|unit| *unit >= LARGE_UNIT)
-}
-
-/// They fill indirection units by themselves.
-fn long_writes(case: &Case) -> Option<String> {
-    is_large(case)?;
-    let ((without, with), bytes) = (case.predicted?, case.write_bytes?);
-    (with >= without).then(|| {
-        format!("of {bytes:.0} B; write amplification would grow from {without:.2} to {with:.2}")
-    })
-}
-
-fn large_unit(case: &Case) -> Option<String> {
-    let unit = is_large(case)?;
-    (case.utilisation <= ROOMY).then(|| rewritten(unit))
-}
-
-fn fuller(case: &Case) -> Option<String> {
-    is_large(case).map(rewritten)
-}
-
-fn rewritten(unit: u64) -> String {
-    format!("a write of 4 KiB rewrites {} KiB", unit >> 10)
-}
-
-fn as_fast(case: &Case) -> Option<String> {
-    let share = case.random_share?;
-    (share >= SAME).then(|| format!("random writes reach {} of the bandwidth", percent(share)))
-}
-
-fn suffers(case: &Case) -> Option<String> {
-    let share = case.random_share?;
-    (share < SUFFERS && case.utilisation <= ROOMY).then(|| {
-        format!("random writes reach {} of the bandwidth of sequential ones", percent(share))
-    })
-}
-
-/// Virtual disks say so as well, whatever they lie on.
-fn may_rotate(case: &Case) -> Option<String> {
-    (case.rotational && case.random_share.is_none()).then(|| {
-        "the system says so, as it does of many virtual disks: --scratch FILE measures whether random writes are slow"
-            .to_owned()
-    })
-}
-
-fn small_unit(case: &Case) -> Option<String> {
-    let unit = case.unit?;
-    let (without, with) = case.predicted?;
-    (unit < LARGE_UNIT && with >= without).then(|| {
-        format!("write amplification would grow from {without:.2} to {with:.2}; only bandwidth could gain")
-    })
+/// Bytes decide. Where the time says something else, the user is told.
+fn in_time(verdict: Verdict, alone: &Measured, with: &Measured) -> String {
+    let ratio = float(with.time_ns) / float(alone.time_ns.max(1));
+    match verdict {
+        Verdict::Use if ratio > 1.0 + TIME => {
+            format!("; but the load takes {ratio:.1} times as long")
+        }
+        Verdict::DoesNotHelp if ratio < 1.0 - TIME => {
+            format!("; it is the time that gets less, to {:.0} %", ratio * 100.0)
+        }
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Verdict, decide};
+    use super::{Alone, Measured, Verdict, judge};
+
+    const SIDE: Measured =
+        Measured { programmed: 2.0, time_ns: 1000, written_pages: 1000, erases: 9 };
+
+    fn verdict(alone: f64, with: f64) -> Verdict {
+        let alone = Alone::Measured(Measured { programmed: alone, ..SIDE });
+        judge(&alone, &Measured { programmed: with, ..SIDE }, 1000).verdict
+    }
 
     #[test]
-    fn each_row_decides_its_case() {
-        let case = Case { utilisation: 0.7, predicted: Some((2.0, 2.5)), ..Case::default() };
-        let small = Case { unit: Some(4096), ..case.clone() };
-        let large = Case { unit: Some(16384), predicted: Some((8.0, 2.5)), ..case.clone() };
-        for (case, verdict, row) in [
-            (case.clone(), Verdict::Neutral, "nothing"),
-            (small.clone(), Verdict::Dont, "maps 4 KiB"),
-            (Case { random_share: Some(0.1), ..small.clone() }, Verdict::Use, "SATA"),
-            (Case { random_share: Some(0.9), ..small.clone() }, Verdict::Dont, "as fast"),
-            (Case { random_share: Some(0.5), ..small.clone() }, Verdict::Dont, "maps 4 KiB"),
-            (Case { rotational: true, ..small.clone() }, Verdict::Neutral, "may rotate"),
-            (
-                Case { rotational: true, random_share: Some(0.1), ..small.clone() },
-                Verdict::Use,
-                "SATA",
-            ),
-            (large.clone(), Verdict::Use, "16 KiB and more, at most 70"),
-            (Case { utilisation: 0.8, ..large.clone() }, Verdict::Neutral, "70 to 85"),
-            (Case { utilisation: 0.9, ..large.clone() }, Verdict::Dont, "85 %"),
-            (
-                Case { log_on_top: Some("F2FS".to_owned()), ..large.clone() },
-                Verdict::Dont,
-                "on top",
-            ),
-            (Case { zoned: true, ..small.clone() }, Verdict::Use, "zoned"),
-            (
-                Case { write_bytes: Some(65536.0), predicted: Some((2.0, 2.5)), ..large.clone() },
-                Verdict::Neutral,
-                "indirection unit and more",
-            ),
-            (Case { sequential_share: Some(0.9), ..large.clone() }, Verdict::Neutral, "mostly"),
-            (
-                Case { flushes_per_write: Some(1.0), write_bytes: Some(4096.0), ..large.clone() },
-                Verdict::Neutral,
-                "each followed by a flush",
-            ),
+    fn the_verdict_flips_where_the_bytes_do() {
+        for (alone, with, expected) in [
+            (2.0, 1.0, Verdict::Use),
+            (2.0, 1.899, Verdict::Use),
+            (2.0, 1.901, Verdict::DoesNotHelp),
+            (2.0, 2.0, Verdict::DoesNotHelp),
+            (1.0, 2.0, Verdict::DoesNotHelp),
         ] {
-            let found = decide(&case);
-            assert!(found.verdict == verdict && found.row.contains(row), "{case:?}: {found:?}");
+            assert_eq!(verdict(alone, with), expected, "{alone} {with}");
         }
+    }
+
+    #[test]
+    fn runs_that_collect_nothing_or_are_short_prove_nothing() {
+        let alone = Alone::Measured(SIDE);
+        for (with, wanted) in [
+            (Measured { written_pages: 0, ..SIDE }, 0),
+            (Measured { erases: 0, ..SIDE }, 1000),
+            (SIDE, 2002),
+        ] {
+            assert_eq!(judge(&alone, &with, wanted).verdict, Verdict::NotMeasurable, "{with:?}");
+        }
+        assert_eq!(judge(&alone, &SIDE, 2000).verdict, Verdict::DoesNotHelp);
+        assert_eq!(judge(&Alone::Refused, &SIDE, 1000).verdict, Verdict::Use);
+    }
+
+    #[test]
+    fn time_is_told_where_it_says_something_else() {
+        let why = |alone, with, time_ns| {
+            let alone = Alone::Measured(Measured { programmed: alone, ..SIDE });
+            judge(&alone, &Measured { programmed: with, time_ns, ..SIDE }, 0).why
+        };
+        assert!(why(2.0, 1.0, 3000).ends_with("50 % less; but the load takes 3.0 times as long"));
+        assert!(
+            why(1.0, 1.1, 300).ends_with("10.0 % more; it is the time that gets less, to 30 %")
+        );
+        assert!(why(2.0, 1.0, 300).ends_with("50 % less"));
+        assert!(why(2.0, 1.96, 1000).ends_with("2.0 % less, and a gain begins at 5 %"));
     }
 }
