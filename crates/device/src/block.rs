@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use onefold_units::{IoFailed, Op, Status};
+use onefold_units::{IoFailed, Op, PAGE_BYTES, Status};
 
 /// When the answer to a request may be sent: at once, or not before an instant that the latency
 /// model computed. The work itself is done when the call returns.
@@ -32,6 +32,11 @@ pub type SizeWatcher = Box<dyn Fn(u64) + Send + Sync>;
 pub trait BlockDevice: Send + Sync {
     /// Size in bytes. Most keep it; others tell [`BlockDevice::watch_size`].
     fn size(&self) -> u64;
+
+    /// Bytes of the smallest write that leaves nothing unused: smaller ones take as much room, or more.
+    fn unit_bytes(&self) -> u64 {
+        PAGE_BYTES
+    }
 
     /// Has `watcher` called whenever the size has changed, as long as the device is open. It is called by who changes it,
     /// who waits until it returns.

@@ -190,6 +190,10 @@ impl<D: BlockDevice> BlockDevice for Observed<D> {
         self.shared.device.size()
     }
 
+    fn unit_bytes(&self) -> u64 {
+        self.shared.device.unit_bytes()
+    }
+
     fn watch_size(&self, watcher: SizeWatcher) {
         self.shared.device.watch_size(watcher);
     }

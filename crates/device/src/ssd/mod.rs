@@ -329,12 +329,27 @@ impl State {
         Ok(self.ssd()?.ftl_mut().nand_mut().media_mut())
     }
 
-impl SsdDevice {
-    /// Bytes that the drive maps as one.
-    pub(crate) fn unit_bytes(&self) -> u64 {
-        self.shared.unit_bytes.into()
+    /// The lifetime counters by now; `None` once the device is closed.
+    fn lifetime(&self) -> Option<Lifetime> {
+        Some(self.counting.total(flash_counts(self.ssd.as_ref()?)))
     }
 
+    /// Saves the lifetime counters if the file takes changes. It tells everybody else if it does not.
+    fn save_counts(&mut self, ledger: &mut Ledger) {
+        let Ok(None) = self.media().map(|media| media.held()) else { return };
+        self.counts_saved = self.now;
+        if let Some(counters) = self.lifetime() {
+            let _ = ledger.save(&counters);
+        }
+    }
+}
+
+fn flash_counts(ssd: &Ssd<FileMedia>) -> FlashCounts {
+    let FtlStats { programs, erases, media_failures, .. } = ssd.ftl().stats();
+    FlashCounts { programs, erases, media_failures }
+}
+
+impl SsdDevice {
     /// Writes to one of the drive's streams (`ftl.streams`). Those that it does not have are its last.
     pub(crate) fn write_to_stream(
         &self,
@@ -342,14 +357,7 @@ impl SsdDevice {
         data: &[u8],
         stream: u16,
     ) -> Result<Due, Status> {
-}
-
-fn flash_counts(ssd: &Ssd<FileMedia>) -> FlashCounts {
-    let FtlStats { programs, erases, media_failures, .. } = ssd.ftl().stats();
-    FlashCounts { programs, erases, media_failures }
-}
         self.put(Command { stream, ..Command::new(Op::Write, offset, u64_from(data.len())) }, data)
-impl SsdDevice {
     }
 
     fn put(&self, command: Command, data: &[u8]) -> Result<Due, Status> {
@@ -362,6 +370,10 @@ impl SsdDevice {
 impl BlockDevice for SsdDevice {
     fn size(&self) -> u64 {
         self.shared.size
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.shared.unit_bytes.into()
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {

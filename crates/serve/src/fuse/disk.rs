@@ -85,7 +85,7 @@ impl<D: BlockDevice + 'static> Disk<D> {
             uid: self.owner.0,
             gid: self.owner.1,
             rdev: 0,
-            blksize: BLOCK,
+            blksize: self.block_of(inode),
             flags: 0,
         })
     }
@@ -96,6 +96,12 @@ impl<D: BlockDevice + 'static> Disk<D> {
             CONTROL => self.control.as_ref().map(|control| control.size()),
             _ => None,
         }
+    }
+
+    /// What a program should write at once: whoever makes a volume on the file takes it for the unit of the drive.
+    fn block_of(&self, inode: INodeNo) -> u32 {
+        let unit = if inode == FILE { self.observed.unit_bytes() } else { PAGE_BYTES };
+        u32::try_from(unit).unwrap_or(BLOCK)
     }
 
     /// The files, in the order of listing.
