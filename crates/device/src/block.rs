@@ -65,6 +65,12 @@ pub trait BlockDevice: Send + Sync {
         fua: bool,
     ) -> Result<Due, Status>;
 
+    /// Makes the range read as zeroes and gives its space back, as a hole that is punched into a file. It may stand for
+    /// zeroes that a file system wrote, so it is as durable as those.
+    fn punch(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.write_zeroes(offset, len, true, false)
+    }
+
     /// The run of equal allocation state that starts at `offset`, at most `len` long.
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status>;
 

@@ -228,6 +228,11 @@ impl<D: BlockDevice> BlockDevice for Observed<D> {
         self.count(what, |device| device.write_zeroes(offset, len, may_unmap, fua))
     }
 
+    /// Counted as a trim: that is what most of them are.
+    fn punch(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.count(What::new(Op::Trim, offset, len), |device| device.punch(offset, len))
+    }
+
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
         self.shared.device.extent(offset, len)
     }
