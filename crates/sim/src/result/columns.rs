@@ -10,7 +10,7 @@ use onefold_zoned::{Action, WaitReason};
 use serde_json::{Map, Value};
 
 use super::{
-    ByCause, Checks, Conventional, LittlesLaw, MapCache, Precondition, Remap, RunResult,
+    ByCause, Checks, Conventional, Faults, LittlesLaw, MapCache, Precondition, Remap, RunResult,
     TraceSource, Volume, Zoned, ZonedVolume,
 };
 
@@ -115,6 +115,7 @@ fn whole() -> RunResult {
         workload: Some(String::new()),
         precondition: Some(Precondition::default()),
         map_cache: Some(MapCache::default()),
+        faults: Some(Faults::default()),
         remap: Some(Remap::default()),
         checks: Checks { littles_law: Some(LittlesLaw::default()) },
         volume: Some(Volume {
