@@ -187,6 +187,7 @@ impl Config {
             trim_log_bytes: self.quantity("ftl.trim_log"),
             wear_threshold: self.narrow("ftl.wear_threshold"),
             endurance: self.narrow("ftl.endurance"),
+            relocate: self.flag("ftl.relocate"),
             seed: stream(seed, 1),
             remap: self.remap(),
             fingerprints: self.narrow("dedup.fingerprints"),
@@ -252,6 +253,8 @@ impl Config {
             erase: self.real("faults.erase"),
             read: self.real("faults.read"),
             bit_rot: self.real("faults.bit_rot"),
+            slow: self.real("faults.slow"),
+            slow_by: self.narrow("faults.slow_by"),
             bad_superblocks: self.narrow("faults.bad_superblocks"),
             seed: stream(seed, 2),
         }

@@ -16,7 +16,7 @@ struct Needs {
     else_: &'static str,
 }
 
-const NEEDS: [Needs; 10] = [
+const NEEDS: [Needs; 12] = [
     Needs {
         keys: &["buffer."],
         except: &["buffer.size"],
@@ -54,6 +54,20 @@ const NEEDS: [Needs; 10] = [
         else_: "ftl.remap is none",
     },
     Needs {
+        keys: &["faults.slow_by"],
+        except: &[],
+        met: |_, json| is_positive(&json["faults"]["slow"]),
+        else_: "faults.slow is 0",
+    },
+    Needs {
+        keys: &["ftl.relocate"],
+        except: &[],
+        met: |_, json| {
+            ["slow", "read", "bit_rot"].iter().any(|fault| is_positive(&json["faults"][fault]))
+        },
+        else_: "faults.slow, faults.read and faults.bit_rot are 0",
+    },
+    Needs {
         keys: &["ftl.streams"],
         except: &[],
         met: |_, json| {
@@ -86,6 +100,10 @@ const NEEDS: [Needs; 10] = [
         else_: "run.mode is neither closed nor bounded, or no trace is replayed",
     },
 ];
+
+fn is_positive(share: &Value) -> bool {
+    share.as_f64().is_some_and(|share| share > 0.0)
+}
 
 fn tenants(json: &Value) -> impl Iterator<Item = &Value> {
     json["tenant"].as_array().into_iter().flatten()
@@ -140,6 +158,8 @@ mod tests {
             ("dedup.hash=xxh3", "dedup.fingerprints=1k"),
             ("volume.op=0.3", "volume.mode=log"),
             ("ftl.remap_compaction=never", "ftl.remap=lh"),
+            ("faults.slow_by=20", "faults.slow=0.01"),
+            ("ftl.relocate=true", "faults.read=0.01"),
             ("ftl.streams=2", "volume.mode=log"),
             ("ftl.streams=2", "buffer.size=1MiB"),
             ("ftl.streams=2", "ftl.classifier=hot-cold"),

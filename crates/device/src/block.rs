@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use onefold_units::{IoFailed, Op, Status};
+use onefold_units::{IoFailed, Op, PAGE_BYTES, Status};
 
 /// When the answer to a request may be sent: at once, or not before an instant that the latency
 /// model computed. The work itself is done when the call returns.
@@ -33,6 +33,11 @@ pub trait BlockDevice: Send + Sync {
     /// Size in bytes. Most keep it; others tell [`BlockDevice::watch_size`].
     fn size(&self) -> u64;
 
+    /// Bytes of the smallest write that leaves nothing unused: smaller ones take as much room, or more.
+    fn unit_bytes(&self) -> u64 {
+        PAGE_BYTES
+    }
+
     /// Has `watcher` called whenever the size has changed, as long as the device is open. It is called by who changes it,
     /// who waits until it returns.
     fn watch_size(&self, watcher: SizeWatcher) {
@@ -59,6 +64,12 @@ pub trait BlockDevice: Send + Sync {
         may_unmap: bool,
         fua: bool,
     ) -> Result<Due, Status>;
+
+    /// Makes the range read as zeroes and gives its space back, as a hole that is punched into a file. It may stand for
+    /// zeroes that a file system wrote, so it is as durable as those.
+    fn punch(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.write_zeroes(offset, len, true, false)
+    }
 
     /// The run of equal allocation state that starts at `offset`, at most `len` long.
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status>;

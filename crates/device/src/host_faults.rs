@@ -17,7 +17,9 @@ use onefold_units::{Rng, Status};
 
 use crate::backing::Backing;
 use crate::backing::chaos::Faults;
-use crate::{Access, BlockDevice, Held, Image, Latency, OpenOptions, SsdDevice};
+use crate::{
+    Access, BlockDevice, Held, Image, KeptLifetime, Latency, Lifetime, OpenOptions, SsdDevice,
+};
 use common::{Folder, buffered, plain, rich, shares};
 
 const BLOCK: usize = 4096;
@@ -52,6 +54,8 @@ struct World {
     version: u32,
     /// A synchronisation failed since the device was opened.
     stopped: bool,
+    /// Lifetime counters that are durable.
+    counted: Lifetime,
 }
 
 impl World {
@@ -70,6 +74,7 @@ impl World {
             blocks: vec![vec![(0, true)]; blocks],
             version: 0,
             stopped: false,
+            counted: Lifetime::default(),
         }
     }
 
@@ -108,7 +113,11 @@ impl World {
         self.version += 1;
         let version = self.version;
         let bytes: Vec<u8> = range.clone().flat_map(|block| content(block, version)).collect();
+        let counted = self.device.lifetime();
         let done = self.device.write(u64_from(range.start * BLOCK), &bytes, fua);
+        if fua && done.is_ok() {
+            self.counted(counted);
+        }
         self.changed(range, version, done.map(drop), fua);
     }
 
@@ -138,8 +147,12 @@ impl World {
     }
 
     fn flush(&mut self) {
+        let counted = self.device.lifetime();
         match self.device.flush() {
-            Ok(_) => self.is_durable(),
+            Ok(_) => {
+                self.counted(counted);
+                self.is_durable();
+            }
             Err(status) => self.judge(status),
         }
     }
@@ -200,10 +213,14 @@ impl World {
 
     /// The process ends, in good order or not, and the host with it or not; and begins again.
     fn restart(&mut self) {
-        if self.rng.below(3) == 0 && self.device.close().is_ok() {
+        let counted = self.device.lifetime();
+        let closes = self.rng.below(3) == 0;
+        if closes && self.device.close().is_ok() {
             self.is_durable();
+            self.counted(counted);
         }
         self.kill();
+        self.count(counted, closes);
         let mut faults = if self.rng.below(2) == 0 { self.faults } else { Faults::default() };
         loop {
             match open(&self.folder, &self.config, &mut self.rng, faults) {
@@ -231,6 +248,36 @@ impl World {
             };
             self.blocks[block] = vec![(*found, true)];
         }
+    }
+
+    /// What was counted when something was made durable. A host that takes no record keeps an older one.
+    fn counted(&mut self, counted: Option<Lifetime>) {
+        if self.faults.writes == 0 && !self.faults.full {
+            self.counted = counted.unwrap_or(self.counted);
+        }
+    }
+
+    /// The image keeps no counter smaller than the durable ones, and none larger than what was done.
+    fn count(&mut self, most: Option<Lifetime>, closes: bool) {
+        let found = match Image::saved_lifetime(&self.folder.path()).unwrap() {
+            KeptLifetime::Counters(found) => found,
+            other => panic!("{other:?}"),
+        };
+        let host = |life: &Lifetime| {
+            [life.host_read_bytes, life.host_written_bytes, life.host_discarded_bytes]
+        };
+        let rest = |life: &Lifetime| [life.power_cycles, life.erases, life.programs.total()];
+        let is_sorted =
+            |least: [u64; 3], most: [u64; 3]| least.iter().zip(most).all(|(a, b)| *a <= b);
+        let least = self.counted;
+        assert!(is_sorted(host(&least), host(&found)), "{found:?} after {least:?}");
+        assert!(is_sorted(rest(&least), rest(&found)), "{found:?} after {least:?}");
+        if let Some(most) = most {
+            assert!(is_sorted(host(&found), host(&most)), "{found:?} of {most:?}");
+            // A device that is closed writes a checkpoint.
+            assert!(closes || is_sorted(rest(&found), rest(&most)), "{found:?} of {most:?}");
+        }
+        self.counted = found;
     }
 
     fn kill(&mut self) {

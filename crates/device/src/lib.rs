@@ -39,8 +39,9 @@ pub use dmz::{
     DmzVolume,
 };
 pub use host_room::HostRoom;
-pub use image::{DeviceError, DeviceKind, Image};
+pub use image::{DeviceError, DeviceKind, Image, KeptLifetime};
 pub use media::{FileMedia, Held};
+pub use onefold_format::Lifetime;
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use sums::{CacheScan, CacheSums};
 pub use volume::{

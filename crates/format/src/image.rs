@@ -1,8 +1,8 @@
 //! The label of an image file: what device it is, and where its parts lie.
 //!
 //! The label takes the first 64 KiB, and a second copy the next: magic 8 | version 2 | 0 2 | features
-//! 4 | uuid 16 | generation 8 | clean 1 | 0 3 | configuration length 4 | unit bytes 4 | superblocks 4
-//! | slots 4 | nvram bytes 8 | logical bytes 8 | configuration (TOML) | .. | crc 4.
+//! 4 | uuid 16 | generation 8 | clean 1 | counts 1 | 0 2 | configuration length 4 | unit bytes 4 |
+//! superblocks 4 | slots 4 | nvram bytes 8 | logical bytes 8 | configuration (TOML) | .. | crc 4.
 
 use crate::bytes::{Reader, Writer, checked_body, seal};
 
@@ -65,6 +65,8 @@ pub struct ImageLabel {
     pub generation: u64,
     /// The device was shut down cleanly.
     pub clean: bool,
+    /// Whoever wrote the label keeps lifetime counters behind the data. Builds before that write `false`.
+    pub counts: bool,
     /// Bytes of a mapping unit.
     pub unit_bytes: u32,
     /// Superblocks of the array.
@@ -96,7 +98,8 @@ impl ImageLabel {
         writer.bytes(&self.uuid);
         writer.uint(self.generation, 8);
         writer.uint(u64::from(self.clean), 1);
-        writer.uint(0, 3);
+        writer.uint(u64::from(self.counts), 1);
+        writer.uint(0, 2);
         writer.uint(onefold_units::convert::u64_from(config.len()), 4);
         writer.uint(u64::from(self.unit_bytes), 4);
         writer.uint(u64::from(self.superblocks), 4);
@@ -141,7 +144,8 @@ fn decode_fields(reader: &mut Reader<'_>) -> Option<Result<ImageLabel, ImageErro
     let uuid = reader.bytes(16)?.try_into().ok()?;
     let generation = reader.uint(8)?;
     let clean = reader.u8()? == 1;
-    reader.uint(3)?;
+    let counts = reader.u8()? == 1;
+    reader.uint(2)?;
     let config_len = usize::try_from(reader.uint(4)?).ok()?;
     let (unit_bytes, superblocks, slots) = (reader.u32()?, reader.u32()?, reader.u32()?);
     let (nvram_bytes, logical_bytes) = (reader.uint(8)?, reader.uint(8)?);
@@ -151,6 +155,7 @@ fn decode_fields(reader: &mut Reader<'_>) -> Option<Result<ImageLabel, ImageErro
         uuid,
         generation,
         clean,
+        counts,
         unit_bytes,
         superblocks,
         slots,
@@ -170,6 +175,7 @@ mod tests {
             uuid: [7; 16],
             generation: 2,
             clean: true,
+            counts: true,
             unit_bytes: 4096,
             superblocks: 10,
             slots: 64,

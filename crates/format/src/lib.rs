@@ -13,6 +13,7 @@ mod dmz;
 mod dmz_journal;
 mod head;
 mod image;
+mod lifetime;
 mod remap;
 mod spare;
 mod tail;
@@ -39,6 +40,7 @@ pub use image::{
     FEATURE_CONVENTIONAL, FEATURE_STRIDES, FEATURE_ZONES, IMAGE_MAGIC, IMAGE_VERSION, ImageError,
     ImageLabel, LABEL_BYTES,
 };
+pub use lifetime::{LIFETIME_BYTES, LIFETIME_VERSION, Lifetime, LifetimeRecord};
 pub use remap::{
     CommandSlot, CommandState, LogPageHead, REMAP_BLOCK_BYTES, REMAP_RANGES_MAX, RangeResult,
     RemapBlockError, RemapCaps, RemapDurability, RemapEntry, RemapFlags, RemapReply, RemapVector,

@@ -41,6 +41,8 @@ pub struct FtlConfig {
     pub wear_threshold: u32,
     /// Erases a superblock survives; 0 = no limit.
     pub endurance: u32,
+    /// Empty a superblock after a read of the host that needed retries there, and retire it after one that failed.
+    pub relocate: bool,
     /// Seed of random victims.
     pub seed: u64,
     /// The remap primitive and its log.
@@ -71,6 +73,7 @@ impl FtlConfig {
             trim_log_bytes: 65_536,
             wear_threshold: 0,
             endurance: 0,
+            relocate: false,
             seed: 0,
             remap: RemapConfig::OFF,
             fingerprints: 0,

@@ -310,7 +310,7 @@ impl<M: Media> Ftl<M> {
     /// Counters since the device was built.
     #[must_use]
     pub fn stats(&self) -> FtlStats {
-        FtlStats { erases: self.nand.erases(), ..self.stats }
+        FtlStats { erases: self.nand.erases(), slow: self.nand.slow(), ..self.stats }
     }
 
     /// Bytes of memory that the index of fingerprints takes.

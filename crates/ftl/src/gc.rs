@@ -25,9 +25,11 @@ const BARREN_MAX: u32 = 8;
 impl<M: Media> Ftl<M> {
     /// Notes whether a pool needs collection.
     pub(crate) fn judge_hunger(&mut self, pool: u32) {
-        let start = self.layout.start;
+        let (start, stop) = (self.layout.start, self.layout.stop);
         let pool = &mut self.pools[index(pool)];
-        let hungry = pool.collection.is_some() || pool.free_count() < start;
+        let hungry = pool.collection.is_some()
+            || pool.free_count() < start
+            || pool.first_weak(stop).is_some();
         if hungry != pool.hungry {
             pool.hungry = hungry;
             if hungry {
@@ -156,10 +158,16 @@ impl<M: Media> Ftl<M> {
         let block = &mut self.superblocks[superblock.index()];
         block.state = State::Collecting;
         let valid = block.valid;
-        let gain = self.layout.data_slots().saturating_sub(valid);
+        let mut gain = self.layout.data_slots().saturating_sub(valid);
         let pool_state = &mut self.pools[index(pool)];
         pool_state.victims.remove(place);
-        pool_state.barren = if gain == 0 { pool_state.barren + 1 } else { 0 };
+        if pool_state.weak.remove(&place) {
+            self.stats.relocated += 1;
+            // Nobody waits for its room: no more than two copies a write.
+            gain = gain.max(valid / 2);
+        } else {
+            pool_state.barren = if gain == 0 { pool_state.barren + 1 } else { 0 };
+        }
         let ready = self.look_up_referrers(now, pool, superblock);
         let cursor = self.layout.data_begin;
         self.pools[index(pool)].collection = Some(Collection {
@@ -179,6 +187,9 @@ impl<M: Media> Ftl<M> {
     fn choose(&mut self, pool: u32) -> Option<(u32, Cause)> {
         if let Some(place) = self.worn_apart(pool) {
             return Some((place, Cause::Wear));
+        }
+        if let Some(place) = self.pools[index(pool)].first_weak(self.layout.stop) {
+            return Some((place, Cause::Gc));
         }
         let geometry = *self.nand.geometry();
         let (superblocks, seq) = (&self.superblocks, self.seq);

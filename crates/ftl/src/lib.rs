@@ -74,6 +74,7 @@ mod trim;
 mod trim_log;
 mod unit;
 mod victim;
+mod weak;
 mod write;
 
 pub use check::Violation;

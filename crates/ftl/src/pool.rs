@@ -1,7 +1,7 @@
 //! A pool: superblocks with free list, victims and collection of their own.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use onefold_nand::MediaError;
 use onefold_units::{Cause, Nanos, SuperblockId};
@@ -19,6 +19,8 @@ pub(crate) struct Pool {
     pub(crate) collection: Option<Collection>,
     /// Places of victims that could not be read, and why (`aside`).
     pub(crate) aside: Vec<(u32, MediaError)>,
+    /// Places of closed superblocks that are to be emptied next (`weak`).
+    pub(crate) weak: BTreeSet<u32>,
     /// Counted in `Ftl::hungry`.
     pub(crate) hungry: bool,
     /// Victims in a row that freed nothing.
@@ -54,11 +56,17 @@ impl Pool {
             valid: 0,
             collection: None,
             aside: Vec::new(),
+            weak: BTreeSet::new(),
             hungry: false,
             barren: 0,
             erases: 0,
             unsynced: 0,
         }
+    }
+
+    /// The superblock to be emptied next, if there is one: not with what is kept for collection that gains room.
+    pub(crate) fn first_weak(&self, stop: u32) -> Option<u32> {
+        self.weak.first().copied().filter(|_| self.free_count() > stop)
     }
 
     pub(crate) fn free_count(&self) -> u32 {

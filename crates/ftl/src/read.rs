@@ -45,20 +45,25 @@ impl<M: Media> Ftl<M> {
         }
         self.count_read(cause, u64::from(bytes.div_ceil(4096)));
         let mut spare = ERASED_SPARE;
-        match self.nand.read(at, ppn, bytes, data, &mut spare) {
+        let read = match self.nand.read(at, ppn, bytes, data, &mut spare) {
             Ok(grant) => {
                 if M::STORES && !is_intact(&spare, data, self.epoch_of(ppn)) {
                     self.stats.media_failures += 1;
-                    return Err(FtlError::Unreadable { lpn });
+                    Err(FtlError::Unreadable { lpn })
+                } else {
+                    Ok(grant)
                 }
-                Ok(grant)
             }
             Err(MediaError::Unreadable) => {
                 self.stats.media_failures += 1;
                 Err(FtlError::Unreadable { lpn })
             }
             Err(error) => Err(error.into()),
+        };
+        if self.config.relocate {
+            self.judge_read(ppn, &read);
         }
+        read
     }
 
     fn epoch_of(&self, ppn: Ppn) -> u64 {

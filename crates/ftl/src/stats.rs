@@ -1,5 +1,6 @@
 //! What the FTL counted, and how its flash is divided.
 
+use onefold_nand::SlowCounts;
 use onefold_units::{Cause, CauseCounts};
 
 /// Counters since the device was built, in 4 KiB pages unless said otherwise.
@@ -15,6 +16,10 @@ pub struct FtlStats {
     pub erases: u64,
     /// Flash reads and programs that failed.
     pub media_failures: u64,
+    /// Reads that needed retries, and programs that needed more pulses.
+    pub slow: SlowCounts,
+    /// Superblocks emptied because a read of them needed retries or failed ([`FtlConfig::relocate`](crate::FtlConfig)).
+    pub relocated: u64,
     /// Map-cache hits.
     pub map_hits: u64,
     /// Map-cache misses.
@@ -34,6 +39,8 @@ impl FtlStats {
             reads: self.reads.since(&earlier.reads),
             erases: self.erases - earlier.erases,
             media_failures: self.media_failures - earlier.media_failures,
+            slow: self.slow.since(&earlier.slow),
+            relocated: self.relocated - earlier.relocated,
             map_hits: self.map_hits - earlier.map_hits,
             map_misses: self.map_misses - earlier.map_misses,
             checkpoints: self.checkpoints - earlier.checkpoints,

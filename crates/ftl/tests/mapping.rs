@@ -397,7 +397,9 @@ fn faults_without_bytes_keep_the_books() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let mut setup = Setup::random(&mut rng);
-        setup.faults = FaultSpec { read: 0.05, program: 0.001, seed, ..FaultSpec::default() };
+        setup.faults =
+            FaultSpec { read: 0.05, program: 0.001, slow: 0.05, seed, ..FaultSpec::default() };
+        setup.config.relocate = seed % 2 == 0;
         let mut ftl = setup.build(NullMedia);
         for version in 1..1500 {
             let op = Op::random(&mut rng, &setup, 10);
@@ -428,6 +430,68 @@ fn copies_that_found_no_superblock_are_made_again() {
         });
         assert!(matches!(ended, None | Some(FtlError::NoSpace)), "{ended:?}");
     }
+}
+
+/// Writes a device full and over, and reads it, for so many rounds.
+fn write_and_read<M: Media>(ftl: &mut Ftl<M>, setup: &Setup, rounds: u64) {
+    let mut rng = Rng::new(5);
+    let mut versions = vec![0; onefold_units::convert::index(setup.units())];
+    for round in 1..=rounds {
+        let lpn = low32(rng.below(u64::from(setup.units())));
+        match apply(ftl, setup, Op::Write { lpn, stream: 0 }, round) {
+            Ok(_) => versions[Lpn::new(lpn).index()] = round,
+            Err(FtlError::NoSpace) => return,
+            Err(error) => panic!("{error}"),
+        }
+        let lpn = low32(rng.below(u64::from(setup.units())));
+        match read(ftl, setup, lpn) {
+            Ok(data) if M::STORES => {
+                let mut expected = setup.unit();
+                let version = versions[Lpn::new(lpn).index()];
+                if version > 0 {
+                    fill(lpn, version, &mut expected);
+                }
+                assert_eq!(data, expected, "unit {lpn} in round {round}");
+            }
+            Ok(_) | Err(FtlError::Unreadable { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        if round.is_multiple_of(16) {
+            ftl.check().unwrap_or_else(|error| panic!("{error} in round {round}"));
+        }
+    }
+}
+
+/// A superblock in which a read needed retries is emptied and used again; one in which a read failed is retired.
+#[test]
+fn superblocks_that_read_badly_are_emptied() {
+    let setup = |faults| {
+        let config = FtlConfig { relocate: true, ..plain_config() };
+        let setup = Setup::new(spec(40, 8, 4096, 4096), config, 0.7).unwrap();
+        Setup { faults, ..setup }
+    };
+    let retried = setup(FaultSpec { slow: 0.05, slow_by: 3, seed: 1, ..FaultSpec::default() });
+    let mut ftl = retried.build(MemoryMedia::new(&retried.geometry, retried.nvram_bytes()));
+    write_and_read(&mut ftl, &retried, 3000);
+    let stats = ftl.stats();
+    assert!(stats.slow.reads > 100 && stats.slow.programs > 100, "{stats:?}");
+    assert!(stats.relocated > 50, "{stats:?}");
+    assert_eq!((stats.media_failures, ftl.space().bad_superblocks), (0, 0));
+
+    let failed = setup(FaultSpec { read: 0.0005, seed: 1, ..FaultSpec::default() });
+    let mut ftl = failed.build(MemoryMedia::new(&failed.geometry, failed.nvram_bytes()));
+    write_and_read(&mut ftl, &failed, 3000);
+    let (stats, bad) = (ftl.stats(), ftl.space().bad_superblocks);
+    assert!(stats.media_failures > 0 && bad > 0, "{stats:?}");
+    assert!(u64::from(bad) <= stats.relocated, "{bad} of {stats:?}");
+
+    // Without the rule nothing is moved or retired.
+    let mut left = retried;
+    left.config.relocate = false;
+    left.faults.read = 0.001;
+    let mut ftl = left.build(MemoryMedia::new(&left.geometry, left.nvram_bytes()));
+    write_and_read(&mut ftl, &left, 3000);
+    assert_eq!((ftl.stats().relocated, ftl.space().bad_superblocks), (0, 0));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //!
 //! 1. A superblock is programmed in ascending order, each program once, after an erase.
 //! 2. Every operation takes its time on the timelines, unless the array is untimed.
+//! 3. Faults are drawn in the order of operations alone: with and without times, and with and without bytes, the same
+//!    operations meet the same faults.
 
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, Ppn, Rng, SuperblockId};
@@ -32,6 +34,24 @@ pub struct Nand<M> {
     faults: Option<Box<Faults>>,
     erases: u64,
     programs: u64,
+    slow: SlowCounts,
+}
+
+/// Operations that took longer than usual ([`FaultSpec::slow`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowCounts {
+    /// Reads that needed retries.
+    pub reads: u64,
+    /// Programs that needed more pulses.
+    pub programs: u64,
+}
+
+impl SlowCounts {
+    /// What was counted since `earlier`, an older state of the same counters.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self { reads: self.reads - earlier.reads, programs: self.programs - earlier.programs }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -41,12 +61,16 @@ struct Faults {
     erase: Rng,
     read: Rng,
     rot: Rng,
+    slow_program: Rng,
+    slow_read: Rng,
+    /// The last read needed retries.
+    retried: bool,
 }
 
 impl Faults {
     /// The faults to draw; `None` if there are none.
     fn new(spec: FaultSpec) -> Option<Box<Self>> {
-        let probabilities = [spec.program, spec.erase, spec.read, spec.bit_rot];
+        let probabilities = [spec.program, spec.erase, spec.read, spec.bit_rot, spec.slow];
         let draw = |stream| Rng::fork(spec.seed, stream);
         let injects = probabilities.iter().any(|p| *p > 0.0);
         injects.then(|| {
@@ -56,6 +80,9 @@ impl Faults {
                 erase: draw(12),
                 read: draw(13),
                 rot: draw(14),
+                slow_program: draw(15),
+                slow_read: draw(16),
+                retried: false,
             })
         })
     }
@@ -75,6 +102,7 @@ impl<M: Media> Nand<M> {
             faults: Faults::new(faults),
             erases: 0,
             programs: 0,
+            slow: SlowCounts::default(),
         }
     }
 
@@ -114,8 +142,9 @@ impl<M: Media> Nand<M> {
     /// The same array around another medium, which is taken to hold the same.
     #[must_use]
     pub fn with_media<N>(self, media: N) -> Nand<N> {
-        let Self { geometry, timelines, media: _, timed, next, faults, erases, programs } = self;
-        Nand { geometry, timelines, media, timed, next, faults, erases, programs }
+        let Self { geometry, timelines, media: _, timed, next, faults, erases, programs, slow } =
+            self;
+        Nand { geometry, timelines, media, timed, next, faults, erases, programs, slow }
     }
 
     /// Gives the medium back, as when power is lost.
@@ -135,6 +164,18 @@ impl<M: Media> Nand<M> {
     pub fn programmed_pages(&self) -> u64 {
         let slots = u64::from(self.geometry.slots_per_program());
         self.programs * slots * self.geometry.pages_per_unit()
+    }
+
+    /// Reads and programs that took longer than usual so far.
+    #[must_use]
+    pub const fn slow(&self) -> SlowCounts {
+        self.slow
+    }
+
+    /// Whether the last read needed retries.
+    #[must_use]
+    pub fn was_retried(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.retried)
     }
 
     /// Switches time off (preconditioning) or on again with idle timelines.
@@ -160,7 +201,8 @@ impl<M: Media> Nand<M> {
         assert!(*next == program, "program {program} of {superblock:?}, expected {next} (rule 1)");
         *next += 1;
         self.programs += 1;
-        let grant = self.time_program(at, superblock, program);
+        let times = if self.faults.is_some() { self.slow_program() } else { 1 };
+        let grant = self.time_program(at, superblock, program, times);
         if let Some(faults) = &mut self.faults
             && faults.program.unit() < faults.spec.program
         {
@@ -179,11 +221,40 @@ impl<M: Media> Nand<M> {
         let (superblock, slot) = self.geometry.split(ppn);
         let (program, _) = self.geometry.program_of(slot);
         self.programs += 1;
-        self.time_program(at, superblock, program)
+        self.time_program(at, superblock, program, 1)
+    }
+
+    /// Draws how many times as long as usual a program takes.
+    #[cold]
+    fn slow_program(&mut self) -> u32 {
+        let Some(faults) = &mut self.faults else { return 1 };
+        if faults.slow_program.unit() >= faults.spec.slow {
+            return 1;
+        }
+        self.slow.programs += 1;
+        faults.spec.slow_by.max(1)
+    }
+
+    /// Draws how many times as long as usual a read takes.
+    #[cold]
+    fn slow_read(&mut self) -> u32 {
+        let Some(faults) = &mut self.faults else { return 1 };
+        faults.retried = faults.slow_read.unit() < faults.spec.slow;
+        if !faults.retried {
+            return 1;
+        }
+        self.slow.reads += 1;
+        faults.spec.slow_by.max(1)
     }
 
     #[inline]
-    fn time_program(&mut self, at: At, superblock: SuperblockId, program: u32) -> Grant {
+    fn time_program(
+        &mut self,
+        at: At,
+        superblock: SuperblockId,
+        program: u32,
+        times: u32,
+    ) -> Grant {
         if !self.timed {
             return Grant { done: at.now, delay: Delay::None };
         }
@@ -191,7 +262,7 @@ impl<M: Media> Nand<M> {
         let mut all = Grant { done: at.now, delay: Delay::None };
         for part in 0..self.geometry.pages_per_program() {
             let place = self.geometry.locate(superblock, program, part);
-            let grant = self.timelines.program(at.now, at.ready, place, page_bytes, at.work);
+            let grant = self.timelines.program(at.now, at.ready, place, page_bytes, at.work, times);
             all = Grant { done: all.done.max(grant.done), delay: all.delay.max(grant.delay) };
         }
         all
@@ -208,7 +279,8 @@ impl<M: Media> Nand<M> {
         data: &mut [u8],
         spare: &mut Spare,
     ) -> Result<Grant, MediaError> {
-        let grant = self.time_read(at, ppn, bytes);
+        let times = if self.faults.is_some() { self.slow_read() } else { 1 };
+        let grant = self.time_read(at, ppn, bytes, times);
         if M::STORES {
             *spare = self.media.read(ppn, data)?;
         }
@@ -231,7 +303,8 @@ impl<M: Media> Nand<M> {
         data: &mut [u8],
         spares: &mut Vec<Spare>,
     ) -> Result<Grant, MediaError> {
-        let grant = self.time_read(at, first, count * self.geometry.unit_bytes());
+        let times = if self.faults.is_some() { self.slow_read() } else { 1 };
+        let grant = self.time_read(at, first, count * self.geometry.unit_bytes(), times);
         self.load_slots(first, count, data, spares)?;
         if self.faults.is_some() {
             self.fail_read(data)?;
@@ -280,7 +353,7 @@ impl<M: Media> Nand<M> {
     }
 
     #[inline]
-    fn time_read(&mut self, at: At, ppn: Ppn, bytes: u32) -> Grant {
+    fn time_read(&mut self, at: At, ppn: Ppn, bytes: u32, times: u32) -> Grant {
         if !self.timed {
             return Grant { done: at.now, delay: Delay::None };
         }
@@ -289,12 +362,13 @@ impl<M: Media> Nand<M> {
         let page_bytes = self.geometry.spec().page_bytes;
         if self.geometry.pages_per_program() == 1 {
             let place = self.geometry.locate(superblock, program, 0);
-            return self.timelines.read(at.now, at.ready, place, bytes.min(page_bytes), at.work);
+            let bytes = bytes.min(page_bytes);
+            return self.timelines.read(at.now, at.ready, place, bytes, at.work, times);
         }
         let mut all = Grant { done: at.now, delay: Delay::None };
         for part in 0..bytes.div_ceil(page_bytes) {
             let place = self.geometry.locate(superblock, program, part);
-            let grant = self.timelines.read(at.now, at.ready, place, page_bytes, at.work);
+            let grant = self.timelines.read(at.now, at.ready, place, page_bytes, at.work, times);
             all = Grant { done: all.done.max(grant.done), delay: all.delay.max(grant.delay) };
         }
         all

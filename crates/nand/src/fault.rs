@@ -12,6 +12,10 @@ pub struct FaultSpec {
     pub read: f64,
     /// A read returns flipped bits, which the checksum detects.
     pub bit_rot: f64,
+    /// A read needs retries, or a program more pulses than usual: it takes `slow_by` times as long.
+    pub slow: f64,
+    /// Times that a slow operation keeps its die; 0 is as 1.
+    pub slow_by: u32,
     /// Superblocks that are bad from the factory, spread evenly.
     pub bad_superblocks: u32,
     /// Seed of the draws.

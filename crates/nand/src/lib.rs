@@ -11,7 +11,7 @@ mod media;
 mod timelines;
 mod timing;
 
-pub use array::{At, Nand};
+pub use array::{At, Nand, SlowCounts};
 pub use fault::FaultSpec;
 pub use geometry::{Geometry, GeometryError, GeometrySpec, PageLocation, Span};
 pub use media::{

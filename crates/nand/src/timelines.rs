@@ -183,7 +183,7 @@ impl Timelines {
     }
 
     /// Reads a page of the array, `ready` at the earliest, and moves `bytes` of it to the
-    /// controller.
+    /// controller. The array takes `times` its usual time.
     #[inline]
     pub fn read(
         &mut self,
@@ -192,8 +192,9 @@ impl Timelines {
         at: PageLocation,
         bytes: u32,
         work: Work,
+        times: u32,
     ) -> Grant {
-        let cell = self.spec.read.of_row(at.row).get();
+        let cell = self.spec.read.of_row(at.row).get() * u64::from(times);
         let transfer = self.transfer(bytes);
         let die_index = self.die_index(at);
         let die = &mut self.dies[die_index];
@@ -232,8 +233,9 @@ impl Timelines {
         at: PageLocation,
         bytes: u32,
         work: Work,
+        times: u32,
     ) -> Grant {
-        let cell = self.spec.program.of_row(at.row).get();
+        let cell = self.spec.program.of_row(at.row).get() * u64::from(times);
         let transfer = self.transfer(bytes);
         let die_index = self.die_index(at);
         let die = &mut self.dies[die_index];

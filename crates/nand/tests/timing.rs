@@ -105,7 +105,7 @@ fn saturated_programs(timing: TimingSpec, count: u32) -> u64 {
     for n in 0..count {
         let place = geometry.locate(onefold_units::SuperblockId::new(0), n, 0);
         let now = Nanos::ZERO;
-        last = timelines.program(now, now, place, 4096, Work::Host).done.get();
+        last = timelines.program(now, now, place, 4096, Work::Host, 1).done.get();
     }
     last
 }
@@ -132,9 +132,9 @@ fn each_page_type_has_its_latency() {
         assert_eq!(place.row, row);
         let kind = usize::try_from(row % 3).unwrap();
         let at = Nanos::new(now);
-        let program = timelines.program(at, at, place, 4096, Work::Host).done;
+        let program = timelines.program(at, at, place, 4096, Work::Host, 1).done;
         assert_eq!(program.get() - now, TRANSFER + programs[kind] * US);
-        let read = timelines.read(program, program, place, 4096, Work::Host).done;
+        let read = timelines.read(program, program, place, 4096, Work::Host, 1).done;
         assert_eq!((read - program).get(), TRANSFER + reads[kind] * US);
         now = read.get();
     }
@@ -152,7 +152,7 @@ fn planes_work_side_by_side_if_they_may() {
             let place = geometry.locate(onefold_units::SuperblockId::new(0), n, 0);
             assert_eq!(place.plane, n);
             let now = Nanos::ZERO;
-            last = timelines.program(now, now, place, 4096, Work::Host).done.get();
+            last = timelines.program(now, now, place, 4096, Work::Host, 1).done.get();
         }
         last
     };
@@ -169,15 +169,15 @@ fn read_behind_programs(read_priority: Nanos, reads: u32) -> (Vec<u64>, u64) {
     let place = geometry.locate(onefold_units::SuperblockId::new(0), 0, 0);
     let zero = Nanos::ZERO;
     for _ in 0..10 {
-        timelines.program(zero, zero, place, 4096, Work::Background);
+        timelines.program(zero, zero, place, 4096, Work::Background, 1);
     }
     let now = Nanos::new(US);
     let done = |n: u32| {
         let _ = n;
-        timelines.read(now, now, place, 4096, Work::Host).done.get()
+        timelines.read(now, now, place, 4096, Work::Host, 1).done.get()
     };
     let reads = (0..reads).map(done).collect();
-    let after = timelines.program(now, now, place, 4096, Work::Background).done.get();
+    let after = timelines.program(now, now, place, 4096, Work::Background, 1).done.get();
     (reads, after)
 }
 
@@ -221,8 +221,8 @@ fn timelines_never_go_back() {
             let place = geometry.locate(onefold_units::SuperblockId::new(die), 0, 0);
             let work = if rng.below(2) == 0 { Work::Host } else { Work::Background };
             let (grant, least) = match rng.below(10) {
-                0..6 => (timelines.read(at, ready, place, 4096, work), 40 * US + TRANSFER),
-                6..9 => (timelines.program(at, ready, place, 4096, work), 200 * US + TRANSFER),
+                0..6 => (timelines.read(at, ready, place, 4096, work, 1), 40 * US + TRANSFER),
+                6..9 => (timelines.program(at, ready, place, 4096, work, 1), 200 * US + TRANSFER),
                 _ => (timelines.erase(at, ready, place, work), 2000 * US),
             };
             assert!(grant.done.get() >= ready.get() + least, "faster than the flash");
@@ -230,4 +230,38 @@ fn timelines_never_go_back() {
             idle = timelines.idle_at();
         }
     }
+}
+
+/// Faults are drawn by operation, whether or not it takes time.
+#[test]
+fn slow_operations_keep_their_die_and_are_counted() {
+    let (geometry, timing) = s1();
+    let geometry = Geometry::new(geometry).unwrap();
+    let superblock = onefold_units::SuperblockId::new(0);
+    let nand = |faults| Nand::new(geometry, timing, faults, NullMedia);
+    let always = FaultSpec { slow: 1.0, slow_by: 5, ..FaultSpec::default() };
+    let mut slow = nand(always);
+    let read = slow.read(host(0), Ppn::new(7), 4096, &mut [], &mut ERASED_SPARE.clone()).unwrap();
+    assert_eq!(read.done.get(), 5 * 40 * US + TRANSFER);
+    assert!(slow.was_retried());
+    let at = read.done.get();
+    let program = slow.program(host(at), superblock, 0, &[], &[]).unwrap();
+    assert_eq!(program.done.get() - at, TRANSFER + 5 * 200 * US);
+    assert_eq!((slow.slow().reads, slow.slow().programs), (1, 1));
+
+    let some = FaultSpec { slow: 0.3, slow_by: 2, seed: 4, ..FaultSpec::default() };
+    let (mut timed, mut untimed) = (nand(some), nand(some));
+    untimed.set_timed(false);
+    let (mut now, mut seen) = (0, 0);
+    for n in 0..1000 {
+        let ppn = Ppn::new(n % 64);
+        let grant = timed.read(host(now), ppn, 4096, &mut [], &mut ERASED_SPARE.clone()).unwrap();
+        untimed.read(host(0), ppn, 4096, &mut [], &mut ERASED_SPARE.clone()).unwrap();
+        let took = grant.done.get() - now;
+        assert_eq!(took, if timed.was_retried() { 80 * US } else { 40 * US } + TRANSFER);
+        seen += u64::from(timed.was_retried());
+        now = grant.done.get();
+    }
+    assert_eq!((timed.slow().reads, untimed.slow()), (seen, timed.slow()));
+    assert!((250..350).contains(&seen), "{seen} of 1000");
 }

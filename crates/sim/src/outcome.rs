@@ -1,5 +1,6 @@
 //! What the results of all runs have in common, and the laws that they obey (ssd.md 3.3).
 
+use onefold_nand::SlowCounts;
 use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 use onefold_volume::Sent;
@@ -10,9 +11,9 @@ use crate::passes::Passes;
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
 use crate::result::{
-    Buffer, Checks, Device, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf, LatencySummaries,
-    LittlesLaw, PAGE_BYTES, Precondition, RunResult, SCHEMA, Stalls, Superblocks, TraceSource,
-    Volume,
+    Buffer, Checks, Device, Faults, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf,
+    LatencySummaries, LittlesLaw, PAGE_BYTES, Precondition, RunResult, SCHEMA, Stalls, Superblocks,
+    TraceSource, Volume,
 };
 use crate::series::ratio;
 use crate::setup::Setup;
@@ -70,6 +71,7 @@ pub(crate) fn common<C>(
         tenants: tenant_results(&ran.tenants, "none", None),
         precondition: None,
         map_cache: None,
+        faults: None,
         remap: None,
         volume: None,
         zoned: None,
@@ -78,6 +80,17 @@ pub(crate) fn common<C>(
         bandwidth: bandwidth(host, virtual_ns),
         warnings: gathered.warnings.iter().cloned().chain(unsteady).chain(backlogs).collect(),
     })
+}
+
+/// The faults that were met, if any.
+pub(crate) fn faults(media_failures: u64, slow: SlowCounts, relocated: u64) -> Option<Faults> {
+    let found = Faults {
+        media_failures,
+        slow_reads: slow.reads,
+        slow_programs: slow.programs,
+        relocated_superblocks: relocated,
+    };
+    (found != Faults::default()).then_some(found)
 }
 
 fn trace(gathered: &Gathered, passes: &Passes) -> Option<TraceSource> {

@@ -124,6 +124,9 @@ pub struct RunResult {
     /// The demand-paged map; `null` if the whole map is in DRAM.
     #[serde(default)]
     pub map_cache: Option<MapCache>,
+    /// Injected faults that were met; `null` if there were none.
+    #[serde(default)]
+    pub faults: Option<Faults>,
     /// Remapping and deduplication; `null` on a device that does neither.
     #[serde(default)]
     pub remap: Option<Remap>,
@@ -360,6 +363,20 @@ pub struct Precondition {
     /// User CPU seconds it took.
     #[serde(serialize_with = "finite")]
     pub cpu_s: f64,
+}
+
+/// Injected faults that were met.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Faults {
+    /// Flash reads and programs that failed.
+    pub media_failures: u64,
+    /// Reads that needed retries.
+    pub slow_reads: u64,
+    /// Programs that needed more pulses.
+    pub slow_programs: u64,
+    /// Superblocks that were emptied because a read of them needed retries or failed.
+    pub relocated_superblocks: u64,
 }
 
 /// The cache of a demand-paged map.

@@ -77,6 +77,13 @@ impl Geometry {
         }
     }
 
+    /// Blocks of the backing that can be written: of a zone no more than it takes.
+    #[must_use]
+    pub fn writable_blocks(&self) -> u64 {
+        let zones = self.backing_blocks.checked_div(self.zone_blocks.into());
+        zones.map_or(self.backing_blocks, |zones| zones * u64::from(self.segment_blocks))
+    }
+
     /// The label of a volume of this geometry, which describes it; `ids` are those of the volume and of its backing.
     #[must_use]
     pub fn label(&self, mode: VolumeMode, ids: [[u8; 16]; 2]) -> VolumeLabel {
@@ -426,5 +433,26 @@ impl Layout {
     /// Whether the version with this checksum is where a location says, of whose block this is the content.
     pub(crate) fn is_in(&self, at: Location, block: &[u8], crc: u32) -> bool {
         is_in(block, self.split(at).1, crc)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Geometry;
+
+    /// Zones of 2 GiB that take 1077 MiB were told as nearly twice the size of their device.
+    #[test]
+    fn of_a_zone_counts_what_it_takes() {
+        let plain = Geometry {
+            backing_blocks: 1 << 20,
+            segment_blocks: 1024,
+            zone_blocks: 0,
+            unit_blocks: 1,
+            logical_blocks: 1 << 19,
+            compress: None,
+        };
+        assert_eq!(plain.writable_blocks(), 1 << 20);
+        let zoned = Geometry { zone_blocks: 2048, ..plain };
+        assert_eq!(zoned.writable_blocks(), 512 * 1024);
     }
 }

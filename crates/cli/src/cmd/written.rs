@@ -71,7 +71,7 @@ fn size(bytes: &Value) -> String {
 }
 
 /// Bytes of each cause per byte that the host wrote.
-fn shares(written: &Value, key: &str) -> String {
+pub(super) fn shares(written: &Value, key: &str) -> String {
     let host = written["host_bytes"].as_f64().unwrap_or(1.0);
     let share = |(cause, bytes): (&String, &Value)| {
         format!("{cause} {:.3}", bytes.as_f64().unwrap_or(0.0) / host)

@@ -3,6 +3,9 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 
+use onefold_serve::nbd::{Client, Endpoint};
+use serde_json::Value;
+
 use crate::common::{Folder, Server, json, message, ssd, text};
 
 #[test]
@@ -112,6 +115,45 @@ fn a_killed_server_leaves_an_image_that_is_not_clean_and_no_damage() {
     assert_eq!(Server::start(&image, &socket).terminate(), Some(0));
 }
 
+/// Counters of a whole life: the same from a server and from the image it leaves, and older by a flush after a kill.
+#[test]
+fn an_image_counts_its_life() {
+    let folder = Folder::new("lifetime");
+    let image = folder.image();
+    let socket = folder.0.join("nbd");
+    let lifetime = || json(&["info", text(&image)])["device"]["lifetime"].clone();
+    assert_eq!((&lifetime()["power_cycles"], &lifetime()["waf"]), (&0.into(), &Value::Null));
+    let server = Server::start(&image, &socket);
+    let mut client = Client::device(&Endpoint::Unix(socket.clone())).unwrap();
+    client.write(0, &vec![7; 65_536], false).unwrap();
+    client.flush().unwrap();
+    let live = lifetime();
+    assert_eq!((&live["host_bytes"], &live["power_cycles"]), (&65_536.into(), &1.into()));
+    assert_eq!(live["flash_by_cause"]["user"], 65_536);
+    drop(client);
+    let (code, said) = server.terminate_with_messages();
+    assert_eq!(code, Some(0));
+    assert!(said.iter().any(|line| line.contains("programmed by flash")), "{said:?}");
+    assert_eq!(lifetime()["host_bytes"], 65_536);
+    drop(Server::start(&image, &socket));
+    fs::remove_file(&socket).unwrap();
+    assert_eq!(lifetime()["unclean_starts"], 0);
+    assert_eq!(Server::start(&image, &socket).terminate(), Some(0));
+    let kept = lifetime();
+    assert_eq!((&kept["power_cycles"], &kept["unclean_starts"]), (&3.into(), &1.into()));
+    let shown = ssd(&["info", text(&image)]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains(": 3 starts, 1 of them unclean\n"), "{shown}");
+    assert!(shown.contains("64 KiB written, 0 B read, 0 B discarded\n"), "{shown}");
+    let end = fs::metadata(&image).unwrap().len() - 8192;
+    let file = OpenOptions::new().write(true).open(&image).unwrap();
+    file.write_all_at(&[0xA5; 8192], end).unwrap();
+    assert_eq!(lifetime(), serde_json::json!({"damaged": true}));
+    let said = Server::start(&image, &socket);
+    assert_eq!(lifetime()["host_bytes"], 0, "they start anew");
+    assert_eq!(said.terminate(), Some(0));
+}
+
 #[test]
 fn one_copy_of_the_label_is_enough() {
     let folder = Folder::new("label");
@@ -176,7 +218,7 @@ fn sizes_are_made_or_refused_for_what_is_wrong() {
         let small = ["--size", "1GiB", "--set", "geometry.pages=16", "--format", "json"];
         let made = ssd(&[&["create", text(&image), "--preset", preset], &small[..]].concat());
         assert!(made.status.success(), "{preset}: {}", message(&made));
-        let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+        let made: Value = serde_json::from_slice(&made.stdout).unwrap();
         assert_eq!(made["logical_bytes"], 1 << 30, "{preset}");
         fs::remove_file(&image).unwrap();
     }

@@ -278,12 +278,54 @@ fn roots_of_other_modes_are_not_made_anew() {
 fn a_volume_lies_on_an_emulated_ssd() {
     let folder = Folder::new("volume-ssd");
     let image = folder.image();
+    let refused = volume(&["serve", text(&image), "--nbd", "127.0.0.1:0"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", message(&refused));
+    let said = message(&refused);
+    assert!(said.contains("is the image of an emulated SSD and holds no volume"), "{said}");
+    assert!(said.contains("onefold ssd serve") && said.contains("onefold volume create"), "{said}");
     let made = volume(&["create", text(&image), "--segment", "256KiB"]);
     assert_eq!(made.status.code(), Some(0), "{}", message(&made));
     let server = Server::start_noun("volume", &image, &folder.0.join("nbd"), &[]);
+    let drive = crate::common::json(&["info", text(&image)]);
+    assert_eq!((&drive["served"], &drive["by_a_volume"]), (&true.into(), &true.into()));
+    let starts = drive["device"]["lifetime"]["power_cycles"].as_u64().unwrap();
+    assert!(starts >= 2, "created on and served: {starts}");
     assert_eq!(server.terminate(), Some(0));
     assert_eq!(json(&["check", text(&image), "--data"])["closed"], true);
     assert_eq!(ssd(&["check", text(&image)]).status.code(), Some(0));
+}
+
+/// The unit of a drive that another process serves, through its FUSE file and a loop device on that.
+#[test]
+fn the_unit_of_a_served_drive_is_taken() {
+    if !Path::new("/dev/fuse").exists() {
+        eprintln!("skipped: there is no /dev/fuse");
+        return;
+    }
+    let folder = Folder::new("volume-unit");
+    let (image, mount) = (folder.0.join("disk.img"), folder.0.join("mnt"));
+    fs::create_dir(&mount).unwrap();
+    let made = ssd(&["create", text(&image), "--preset", "qlc-16k", "--size", "1GiB"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let socket = folder.0.join("nbd");
+    let server = Server::start_with(&image, &socket, &["--fuse", text(&mount)]);
+    let file = mount.join("disk");
+    let unit = |more: &[&str]| {
+        json(&[&["create", text(&file), "--dry-run"], more].concat())["unit_bytes"].clone()
+    };
+    assert_eq!((unit(&[]), unit(&["--unit", "4KiB"])), (16_384.into(), 4096.into()));
+    let shown = volume(&["create", text(&file), "--dry-run"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains(", unit 16 KiB as the drive has it, volume "), "{shown}");
+    let attached = Command::new("losetup").args(["-f", "--show", text(&file)]).output();
+    if let Some(attached) = attached.ok().filter(|output| output.status.success()) {
+        let device = String::from_utf8(attached.stdout).unwrap();
+        let found = volume(&["create", device.trim(), "--dry-run", "--format", "json"]);
+        let detached = Command::new("losetup").args(["-d", device.trim()]).status().unwrap();
+        let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+        assert!(detached.success() && found["unit_bytes"] == 16_384, "{found}");
+    }
+    assert_eq!(server.terminate(), Some(0));
 }
 
 #[test]

@@ -295,6 +295,12 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("ftl.endurance", count(0, 10_000_000), "0", "Erases a superblock survives. 0: no limit."),
     key(
+        "ftl.relocate",
+        Kind::Flag,
+        "false",
+        "After a read of the host that needed retries (faults.slow), GC empties that superblock next; after one that failed, it retires it, too.",
+    ),
+    key(
         "ftl.remap",
         words(&RemapScheme::NAMES),
         "none",
@@ -517,6 +523,18 @@ pub(crate) const KEYS: &[Key] = &[
         real(0.0, 1.0),
         "0.0",
         "Probability that a read returns flipped bits, which the checksum detects.",
+    ),
+    key(
+        "faults.slow",
+        real(0.0, 1.0),
+        "0.0",
+        "Probability that a read needs retries, or a program more pulses.",
+    ),
+    key(
+        "faults.slow_by",
+        count(1, 1000),
+        "10",
+        "Times as long as usual that such a read or program keeps its die.",
     ),
     key(
         "faults.bad_superblocks",

@@ -75,6 +75,7 @@ fn label(features: u32, geometry: &Geometry, nvram_bytes: u64, logical_bytes: u6
         uuid: [0; 16],
         generation: 0,
         clean: false,
+        counts: true,
         unit_bytes: geometry.unit_bytes(),
         superblocks: geometry.superblocks(),
         slots: geometry.slots(),

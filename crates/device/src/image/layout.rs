@@ -20,6 +20,8 @@ pub(crate) struct FileLayout {
     pub(crate) data: u64,
     pub(crate) unit_bytes: u64,
     pub(crate) slots: u64,
+    /// Where the data ends and the lifetime counters begin.
+    pub(crate) lifetime: u64,
     /// Size of the whole file.
     pub(crate) bytes: u64,
 }
@@ -37,11 +39,12 @@ impl FileLayout {
         let spare_bytes = total.checked_mul(u64_from(SPARE_BYTES))?;
         let data = aligned(spares.checked_add(spare_bytes)?, DATA_ALIGN)?;
         let unit_bytes = u64::from(label.unit_bytes);
-        let bytes = data.checked_add(total.checked_mul(unit_bytes)?)?;
+        let lifetime = data.checked_add(total.checked_mul(unit_bytes)?)?;
+        let bytes = lifetime.checked_add(2 * BLOCK)?;
         // A file offset is signed.
         i64::try_from(bytes).ok()?;
         let nvram_bytes = label.nvram_bytes;
-        Some(Self { nvram, nvram_bytes, heads, spares, data, unit_bytes, slots, bytes })
+        Some(Self { nvram, nvram_bytes, heads, spares, data, unit_bytes, slots, lifetime, bytes })
     }
 
     /// The layout of a part of the device: its superblocks from `first` on, and `bytes` of its NVRAM from `nvram_at` on.
@@ -55,6 +58,11 @@ impl FileLayout {
             data: self.data + slots * self.unit_bytes,
             ..*self
         }
+    }
+
+    /// Where one of the two copies of the lifetime counters is: a block each, so that a host never writes both at once.
+    pub(crate) const fn lifetime_copy(&self, copy: usize) -> u64 {
+        if copy == 0 { self.lifetime } else { self.lifetime + BLOCK }
     }
 
     pub(crate) fn head(&self, superblock: SuperblockId) -> u64 {
@@ -82,6 +90,7 @@ mod tests {
             uuid: [0; 16],
             generation: 1,
             clean: true,
+            counts: true,
             unit_bytes: 4096,
             superblocks: 100,
             slots: 256,
@@ -99,7 +108,9 @@ mod tests {
         assert_eq!(layout.heads, 151_552);
         assert_eq!(layout.spares, 159_744);
         assert_eq!(layout.data, 1_048_576);
-        assert_eq!(layout.bytes, 1_048_576 + 100 * 256 * 4096);
+        assert_eq!(layout.lifetime_copy(0), 1_048_576 + 100 * 256 * 4096);
+        assert_eq!(layout.lifetime_copy(1), 105_910_272);
+        assert_eq!(layout.bytes, 105_914_368);
         assert_eq!(layout.head(SuperblockId::new(3)), 151_552 + 192);
         assert_eq!(layout.spare(Ppn::new(5)), 159_744 + 120);
         assert_eq!(layout.unit(Ppn::new(2)), 1_048_576 + 8192);

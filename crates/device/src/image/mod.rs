@@ -8,18 +8,24 @@
 mod error;
 mod kind;
 mod layout;
+mod lifetime;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onefold_format::{FEATURE_CONVENTIONAL, FEATURE_ZONES, ImageError, ImageLabel, LABEL_BYTES};
+use onefold_format::{
+    FEATURE_CONVENTIONAL, FEATURE_ZONES, ImageError, ImageLabel, LABEL_BYTES, Lifetime,
+};
 use onefold_units::convert::u64_from;
 
 use crate::backing::{self, Access, Backing};
 pub use error::DeviceError;
 pub use kind::DeviceKind;
 pub(crate) use layout::FileLayout;
+pub use lifetime::KeptLifetime;
+pub(crate) use lifetime::{Counting, FlashCounts, Ledger};
+use lifetime::{Found, from_now};
 
 /// An open and locked image file.
 #[derive(Debug)]
@@ -28,6 +34,7 @@ pub struct Image {
     label: ImageLabel,
     layout: FileLayout,
     backing: Arc<Backing>,
+    lifetime: Found,
 }
 
 impl Image {
@@ -47,7 +54,13 @@ impl Image {
             io::ErrorKind::AlreadyExists => DeviceError::Exists { path: path.to_owned() },
             _ => io_error(path, "create")(source),
         })?;
-        let mut image = Self { path: path.to_owned(), label, layout, backing: backing.into() };
+        let mut image = Self {
+            path: path.to_owned(),
+            label,
+            layout,
+            backing: backing.into(),
+            lifetime: Found::NOTHING,
+        };
         let made = image.write_blank();
         if made.is_err() {
             // Only what was made here goes; the first error is what counts.
@@ -71,6 +84,8 @@ impl Image {
         self.backing.set_size(self.layout.bytes).map_err(failed("size"))?;
         self.backing.sync().map_err(failed("write"))?;
         backing::sync_directory_of(&self.path).map_err(failed("write the directory of"))?;
+        // Made durable by what comes before the label.
+        self.ledger().save(&from_now()).map_err(failed("write"))?;
         // Both copies, so that one whole label is left if the first update is cut.
         self.write_label(true)?;
         self.write_label(true)
@@ -93,11 +108,25 @@ impl Image {
         let label = read_label(path, &backing)?;
         let damaged = || DeviceError::Labels { path: path.to_owned() };
         let layout = FileLayout::new(&label).ok_or_else(damaged)?;
-        if found < layout.bytes {
-            let expected = layout.bytes;
+        let expected = if label.counts { layout.bytes } else { layout.lifetime };
+        if found < expected {
             return Err(DeviceError::Truncated { path: path.to_owned(), found, expected });
         }
-        Ok(Self { path: path.to_owned(), label, layout, backing: backing.into() })
+        let lifetime = Found::read(&backing, &layout, &label).map_err(io_error(path, "read"))?;
+        Ok(Self { path: path.to_owned(), label, layout, backing: backing.into(), lifetime })
+    }
+
+    /// The lifetime counters of an image that somebody has open, as they were saved last.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no image.
+    pub fn saved_lifetime(path: &Path) -> Result<KeptLifetime, DeviceError> {
+        let backing = Backing::open(path, Access::ReadOnly).map_err(io_error(path, "open"))?;
+        let label = read_label(path, &backing)?;
+        let damaged = || DeviceError::Labels { path: path.to_owned() };
+        let layout = FileLayout::new(&label).ok_or_else(damaged)?;
+        let found = Found::read(&backing, &layout, &label).map_err(io_error(path, "read"))?;
+        Ok(found.kept)
     }
 
     /// Where the image is.
@@ -112,7 +141,13 @@ impl Image {
         &self.label
     }
 
-    /// Size of the file in bytes.
+    /// The lifetime counters as they were found.
+    #[must_use]
+    pub const fn lifetime(&self) -> KeptLifetime {
+        self.lifetime.kept
+    }
+
+    /// Size of the file in bytes, once it was opened for writing.
     #[must_use]
     pub const fn file_bytes(&self) -> u64 {
         self.layout.bytes
@@ -158,18 +193,62 @@ impl Image {
         }
     }
 
+    fn ledger(&self) -> Ledger {
+        Ledger::new(self.backing(), &self.layout, &self.label, self.lifetime)
+    }
+
     /// Writes that the device is in use, and the features that it may have from now on. Those that are new
-    /// are in both copies then: a build that does not know them would take the copy without.
-    pub(crate) fn begin_use(&mut self, config: &impl DeviceKind) -> Result<(), DeviceError> {
+    /// are in both copies then: a build that does not know them would take the copy without. The lifetime counters have
+    /// this opening then.
+    pub(crate) fn begin_use(
+        &mut self,
+        config: &impl DeviceKind,
+    ) -> Result<(Counting, Ledger), DeviceError> {
         let features = config.features();
         let knows = self.label.features & features == features;
-        self.label.features |= features;
+        if self.lifetime.kept == KeptLifetime::Damaged {
+            let path = self.path.display();
+            tracing::warn!(
+                "{path}: both copies of the lifetime counters are damaged; they start anew at zero"
+            );
+        }
+        let counting = Counting::begin(self.lifetime.kept, self.label.clean);
+        let mut ledger = self.ledger();
+        self.make_long_enough()?;
+        // A host that takes no record leaves the counters as they were, and what keeps it from that matters elsewhere.
+        let _ = ledger.save(&counting.total(FlashCounts::default()));
+        (self.label.features, self.label.counts) = (self.label.features | features, true);
         self.write_label(false)?;
-        if knows { Ok(()) } else { self.write_label(false) }
+        ledger.synced();
+        if !knows {
+            self.write_label(false)?;
+        }
+        Ok((counting, ledger))
+    }
+
+    /// An image of a build without lifetime counters ends before them.
+    fn make_long_enough(&self) -> Result<(), DeviceError> {
+        let failed = |action| io_error(&self.path, action);
+        let size = self.backing.size().map_err(failed("read"))?;
+        if size.is_some_and(|bytes| bytes < self.layout.bytes) {
+            self.backing.set_size(self.layout.bytes).map_err(failed("size"))?;
+        }
+        Ok(())
+    }
+
+    /// Writes that the device is not in use any more, and was left in good order.
+    pub(crate) fn end_use(
+        &mut self,
+        ledger: &mut Ledger,
+        counters: &Lifetime,
+    ) -> Result<(), DeviceError> {
+        let saved = ledger.save(counters);
+        self.write_label(true)?;
+        saved.map_err(io_error(&self.path, "write the lifetime counters of"))
     }
 
     /// Writes the next generation of the label and makes it durable, after everything before it.
-    pub(crate) fn write_label(&mut self, clean: bool) -> Result<(), DeviceError> {
+    fn write_label(&mut self, clean: bool) -> Result<(), DeviceError> {
         let generation = self.label.generation + 1;
         let label = ImageLabel { generation, clean, ..self.label.clone() };
         let bytes = label.encode().ok_or_else(|| long_config(&label.config))?;

@@ -190,6 +190,10 @@ impl<D: BlockDevice> BlockDevice for Observed<D> {
         self.shared.device.size()
     }
 
+    fn unit_bytes(&self) -> u64 {
+        self.shared.device.unit_bytes()
+    }
+
     fn watch_size(&self, watcher: SizeWatcher) {
         self.shared.device.watch_size(watcher);
     }
@@ -222,6 +226,11 @@ impl<D: BlockDevice> BlockDevice for Observed<D> {
     ) -> Result<Due, Status> {
         let what = What { fua, no_unmap: !may_unmap, ..What::new(Op::WriteZeroes, offset, len) };
         self.count(what, |device| device.write_zeroes(offset, len, may_unmap, fua))
+    }
+
+    /// Counted as a trim: that is what most of them are.
+    fn punch(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.count(What::new(Op::Trim, offset, len), |device| device.punch(offset, len))
     }
 
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {

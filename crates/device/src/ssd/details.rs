@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use onefold_buffer::Stats;
+use onefold_format::Lifetime;
 use onefold_ftl::{FtlStats, RemapStats, SpaceMap, Wear};
 use onefold_nand::Media;
 use onefold_ssd::{HostStats, Ssd};
@@ -22,6 +23,8 @@ pub struct SsdDetails {
     pub logical_bytes: u64,
     /// How the flash is divided up.
     pub space: SpaceMap,
+    /// Superblocks that failed or wore out since the device was made; bad ones from the factory are not among them.
+    pub retired_superblocks: u32,
     /// Erases per superblock.
     pub wear: Wear,
     /// Superblocks that are erased and free.
@@ -49,9 +52,12 @@ impl SsdDetails {
         let ftl = ssd.ftl();
         let mapped = (0..ftl.host_units()).filter(|unit| ftl.is_mapped(Lpn::new(*unit))).count();
         let unit_pages = u64::from(ssd.config().geometry.unit_bytes()) / PAGE_BYTES;
+        let space = ftl.space();
+        let factory = ssd.config().faults.bad_superblocks;
         Self {
             logical_bytes: ssd.capacity(),
-            space: ftl.space(),
+            space,
+            retired_superblocks: space.bad_superblocks.saturating_sub(factory),
             wear: ftl.wear(),
             free_superblocks: ftl.free_superblocks(),
             mapped_pages: u64_from(mapped) * unit_pages,
@@ -74,6 +80,12 @@ impl SsdDevice {
     #[must_use]
     pub fn details(&self) -> Option<SsdDetails> {
         self.shared.state().ssd.as_ref().map(SsdDetails::of)
+    }
+
+    /// Counters of the device's whole life, as they are now; `None` once the device is closed.
+    #[must_use]
+    pub fn lifetime(&self) -> Option<Lifetime> {
+        self.shared.state().lifetime()
     }
 
     /// How the host treats the image. Once it takes writes again, it takes the next request that changes something to
@@ -128,7 +140,7 @@ impl DeviceStats for SsdDevice {
             flash: true,
             remap_pages: [remap.remapped, remap.copied, remap.skipped]
                 .map(|units| units * unit_pages),
-            host_written_bytes: shared.host_written.load(Relaxed),
+            host_written_bytes: state.counting.host.host_written_bytes,
             nand_written_pages: ftl.programs,
             write_amplification: write_amplification(&ftl),
             free_superblocks: ssd.ftl().free_superblocks().into(),

@@ -11,6 +11,7 @@
 //! 3. What the file does not take waits in memory (`FileMedia`). Meanwhile reads go on, requests that change something or
 //!    make it durable are refused before they do anything, and each of them tries the file again first.
 //! 4. After a failed synchronisation nothing is changed until the device is opened again, and reads go on.
+//! 5. Lifetime counters are saved before each synchronisation that a request waits for, and beside requests once a second.
 
 mod control;
 mod details;
@@ -23,6 +24,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use onefold_format::Lifetime;
+use onefold_ftl::FtlStats;
 use onefold_ssd::{Command, Payload, Ssd};
 use onefold_units::convert::u64_from;
 use onefold_units::{Nanos, Op, Status};
@@ -39,11 +42,14 @@ use snapshots::Snapshots;
 use crate::backing::Backing;
 use crate::block::{BlockDevice, Due, Extent};
 use crate::host_watch::HostWatch;
-use crate::image::{DeviceError, Image};
+use crate::image::{Counting, DeviceError, FlashCounts, Image, Ledger};
 use crate::media::{FileMedia, Ticket};
 
 /// Most bytes that one question for an extent looks at, so that it holds the lock for microseconds.
 const EXTENT_MAX: u64 = 1 << 30;
+
+/// Time between two savings of the lifetime counters without a synchronisation.
+const SAVE_COUNTS: Nanos = Nanos::new(1_000_000_000);
 
 /// When requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +68,22 @@ struct State {
     now: Nanos,
     /// What people were told of the host.
     watch: HostWatch,
+    counting: Counting,
+    /// When the lifetime counters were saved last.
+    counts_saved: Nanos,
+}
+
+/// What synchronisations of the file cover.
+struct Synced {
+    /// The last ticket.
+    ticket: Ticket,
+    ledger: Ledger,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// The last ticket that a synchronisation of the file covers.
-    synced: Mutex<Ticket>,
+    /// Held during a synchronisation; taken before `state`.
+    synced: Mutex<Synced>,
     /// The device is closed, or a panic left it in an unknown state.
     poisoned: AtomicBool,
     /// Whether requests wait for room on the host, and what wakes them early.
@@ -80,7 +96,6 @@ struct Shared {
     uuid: [u8; 16],
     latency: Latency,
     start: Instant,
-    host_written: AtomicU64,
     unflushed: AtomicU64,
     flush_ns: AtomicU64,
     recovery: Duration,
@@ -108,6 +123,7 @@ impl SsdDevice {
     /// Ends the device in good order: everything is written, and the next opening has nothing to
     /// recover. Requests after that are answered with [`Status::Poisoned`].
     pub fn close(&self) -> Result<(), DeviceError> {
+        let mut synced = self.shared.synced();
         let mut state = self.shared.state();
         let Some(mut ssd) = state.ssd.take() else { return Ok(()) };
         let path = state.image.path().to_owned();
@@ -122,7 +138,8 @@ impl SsdDevice {
             return Err(DeviceError::Held { path, held });
         }
         down.map_err(|source| DeviceError::Close { path, source })?;
-        state.image.write_label(true)
+        let counters = state.counting.total(flash_counts(&ssd));
+        state.image.end_use(&mut synced.ledger, &counters)
     }
 
     fn read_range(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
@@ -139,7 +156,7 @@ impl SsdDevice {
         payload: impl Fn() -> Payload<'a>,
     ) -> Result<Due, Status> {
         let shared = &*self.shared;
-        let due = shared.when_there_is_room(|| {
+        shared.when_there_is_room(|| {
             if command.fua {
                 return shared.submit_durably(command, payload());
             }
@@ -147,11 +164,7 @@ impl SsdDevice {
             let done = shared.submit(&mut state, command, payload());
             state.look();
             done
-        })?;
-        if command.op == Op::Write {
-            shared.host_written.fetch_add(command.len, Relaxed);
-        }
-        Ok(due)
+        })
     }
 
     /// Notes that bytes were acknowledged that no flush has covered.
@@ -192,8 +205,25 @@ impl Shared {
         payload: Payload<'_>,
     ) -> Result<Due, Status> {
         let now = self.tick(state);
-        let done = state.ssd()?.submit(now, command, payload);
-        Ok(self.due(done.map_err(|error| error.status())?.at))
+        let done = state.ssd()?.submit(now, command, payload).map_err(|error| error.status());
+        match &done {
+            Ok(_) => state.counting.done(command.op, command.len),
+            Err(Status::MediaError) if command.op == Op::Read => {
+                state.counting.host.failed_reads += 1;
+            }
+            Err(_) => {}
+        }
+        self.save_counts(state);
+        Ok(self.due(done?.at))
+    }
+
+    /// Saves the lifetime counters, if that is due. A synchronisation that is under way has saved them (invariant 5).
+    fn save_counts(&self, state: &mut State) {
+        if state.now.saturating_sub(state.counts_saved) < SAVE_COUNTS {
+            return;
+        }
+        let Ok(mut synced) = self.synced.try_lock() else { return };
+        state.save_counts(&mut synced.ledger);
     }
 
     /// The time of the next command.
@@ -255,15 +285,23 @@ impl Shared {
 
     /// Waits until a synchronisation covers `ticket` (invariants 1 and 2).
     fn sync_file(&self, ticket: Ticket) -> std::io::Result<()> {
-        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
-        if *synced >= ticket {
+        let mut synced = self.synced();
+        if synced.ticket >= ticket {
             return Ok(());
         }
         // Everything that waits for the lock by now has its ticket and is covered.
-        let newest = self.state().media().map_or(ticket, |media| media.newest_ticket());
+        let mut state = self.state();
+        let newest = state.media().map_or(ticket, |media| media.newest_ticket());
+        state.save_counts(&mut synced.ledger);
+        drop(state);
         self.backing.sync_for_good()?;
-        *synced = newest;
+        synced.ticket = newest;
+        synced.ledger.synced();
         Ok(())
+    }
+
+    fn synced(&self) -> MutexGuard<'_, Synced> {
+        self.synced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn flush(&self) -> Result<Due, Status> {
@@ -290,14 +328,28 @@ impl State {
     fn media(&mut self) -> Result<&mut FileMedia, Status> {
         Ok(self.ssd()?.ftl_mut().nand_mut().media_mut())
     }
+
+    /// The lifetime counters by now; `None` once the device is closed.
+    fn lifetime(&self) -> Option<Lifetime> {
+        Some(self.counting.total(flash_counts(self.ssd.as_ref()?)))
+    }
+
+    /// Saves the lifetime counters if the file takes changes. It tells everybody else if it does not.
+    fn save_counts(&mut self, ledger: &mut Ledger) {
+        let Ok(None) = self.media().map(|media| media.held()) else { return };
+        self.counts_saved = self.now;
+        if let Some(counters) = self.lifetime() {
+            let _ = ledger.save(&counters);
+        }
+    }
+}
+
+fn flash_counts(ssd: &Ssd<FileMedia>) -> FlashCounts {
+    let FtlStats { programs, erases, media_failures, .. } = ssd.ftl().stats();
+    FlashCounts { programs, erases, media_failures }
 }
 
 impl SsdDevice {
-    /// Bytes that the drive maps as one.
-    pub(crate) fn unit_bytes(&self) -> u64 {
-        self.shared.unit_bytes.into()
-    }
-
     /// Writes to one of the drive's streams (`ftl.streams`). Those that it does not have are its last.
     pub(crate) fn write_to_stream(
         &self,
@@ -318,6 +370,10 @@ impl SsdDevice {
 impl BlockDevice for SsdDevice {
     fn size(&self) -> u64 {
         self.shared.size
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        self.shared.unit_bytes.into()
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {

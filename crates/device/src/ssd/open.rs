@@ -8,10 +8,10 @@ use onefold_ftl::{OnLogDamage, RecoveryReport};
 use onefold_ssd::{Ssd, SsdConfig};
 use onefold_units::Nanos;
 
-use super::{Latency, Shared, Slots, Snapshots, SsdDevice, State, give_up};
+use super::{Latency, Shared, Slots, Snapshots, SsdDevice, State, Synced, give_up};
 use crate::host_watch::HostWatch;
 use crate::image::{DeviceError, Image};
-use crate::media::FileMedia;
+use crate::media::{FileMedia, Ticket};
 
 /// How to run the device of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,17 +81,18 @@ impl SsdDevice {
             if options.accept_loss { give_up(&config) } else { OnLogDamage::Refuse };
         let (mut ssd, recovery) = Ssd::recover_with(config, media, on_log_damage)
             .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
-        image.begin_use(&config)?;
+        let (counting, ledger) = image.begin_use(&config)?;
         let snapshots = Snapshots::open(&mut ssd)
             .map_err(|source| DeviceError::Snapshots { path: image.path().to_owned(), source })?;
         let (uuid, backing) = (image.label().uuid, image.backing());
         let size = ssd.capacity();
         let unit_bytes = SsdConfig::write_unit_bytes(&config.geometry, &config.buffer);
         let watch = HostWatch::new(image.path().to_owned());
-        let mut state = State { ssd: Some(ssd), image, now: Nanos::ZERO, watch };
+        let now = Nanos::ZERO;
+        let mut state = State { ssd: Some(ssd), image, now, watch, counting, counts_saved: now };
         state.look();
         let shared = Shared {
-            synced: Mutex::default(),
+            synced: Mutex::new(Synced { ticket: Ticket::default(), ledger }),
             poisoned: AtomicBool::new(false),
             waits_for_room: Mutex::new(options.waits_for_room),
             wake: Condvar::new(),
@@ -102,7 +103,6 @@ impl SsdDevice {
             latency: options.latency,
             recovery: begin.elapsed(),
             start: Instant::now(),
-            host_written: AtomicU64::new(0),
             unflushed: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
             slots: Slots::default(),

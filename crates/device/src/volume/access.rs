@@ -92,8 +92,11 @@ impl DirectFile {
             backing.go_direct()?;
         }
         let is_block_device = number.is_some();
-        let unit_bytes =
-            number.filter(|_| zones.is_none()).map_or(PAGE_BYTES, unit::of_block_device);
+        let unit_bytes = match number {
+            None => unit::of_file(path),
+            Some(_) if zones.is_some() => PAGE_BYTES,
+            Some(number) => unit::of_block_device(number),
+        };
         let path = path.to_owned();
         let (bytes, fails_until, failures) =
             (AtomicU64::new(bytes), AtomicU64::new(0), AtomicU64::new(0));

@@ -7,7 +7,8 @@
 //! 2. What the file does not take waits in memory (`FileMedia`). Meanwhile reads go on, and commands that change something or
 //!    make it durable are refused with [`ZonedError::Held`] before they do anything; each tries the file again first. After
 //!    a failed synchronisation that lasts until the device is opened again.
-//! 3. It takes no virtual time: latencies are a matter of the simulator.
+//! 3. Lifetime counters are saved before each synchronisation of a flush, and beside commands once a second.
+//! 4. It takes no virtual time: latencies are a matter of the simulator.
 
 mod check;
 mod details;
@@ -15,20 +16,22 @@ mod media;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use onefold_format::Lifetime;
 use onefold_nand::Media;
 use onefold_ssd::Payload;
 pub use onefold_ssd::zns::{
     Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo, ZoneLimits, ZoneState,
 };
-use onefold_ssd::zns::{Zns, ZoneReport};
+use onefold_ssd::zns::{Zns, ZnsStats, ZoneReport};
 use onefold_units::convert::{index, u64_from};
-use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
+use onefold_units::{Nanos, Op, PAGE_BYTES, ZoneId};
 use thiserror::Error;
 
 use crate::backing::Backing;
 use crate::host_watch::HostWatch;
-use crate::image::{DeviceError, Image};
+use crate::image::{Counting, DeviceError, FlashCounts, Image, Ledger};
 use crate::media::{FileMedia, Held, HostFailures};
 
 pub use check::{ZonedCheck, check_zoned, inspect_zoned};
@@ -36,6 +39,9 @@ pub use details::{ConventionalDetails, ZonedDetails};
 
 /// No virtual time passes.
 const NOW: Nanos = Nanos::ZERO;
+
+/// Time between two savings of the lifetime counters without a flush.
+const SAVE_COUNTS: Duration = Duration::from_secs(1);
 
 /// Why a command to a zoned namespace failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -79,13 +85,16 @@ struct State {
     image: Image,
     /// What people were told of the host.
     watch: HostWatch,
+    counting: Counting,
+    /// When the lifetime counters were saved last.
+    counts_saved: Instant,
 }
 
 struct Shared {
     state: Mutex<State>,
     poisoned: AtomicBool,
     /// Held during a flush; taken before `state`.
-    flushing: Mutex<()>,
+    flushing: Mutex<Ledger>,
     backing: Arc<Backing>,
     shape: ZonedShape,
     uuid: [u8; 16],
@@ -135,7 +144,7 @@ impl ZonedDevice {
         let (mut zns, recovery) = recovered
             .map_err(|source| DeviceError::Zones { path: image.path().to_owned(), source })?;
         zns.set_timed(false);
-        image.begin_use(config)?;
+        let (counting, ledger) = image.begin_use(config)?;
         let shape = ZonedShape {
             zones: config.all_zones(),
             conventional: config.conventional_zones(),
@@ -145,11 +154,12 @@ impl ZonedDevice {
         };
         let (uuid, backing) = (image.label().uuid, image.backing());
         let watch = HostWatch::new(image.path().to_owned());
-        let state = Mutex::new(State { zns: Some(zns), image, watch });
+        let counts_saved = Instant::now();
+        let state = State { zns: Some(zns), image, watch, counting, counts_saved };
         let shared = Arc::new(Shared {
-            state,
+            state: Mutex::new(state),
             poisoned: AtomicBool::new(false),
-            flushing: Mutex::default(),
+            flushing: Mutex::new(ledger),
             backing,
             shape,
             uuid,
@@ -175,7 +185,7 @@ impl ZonedDevice {
     /// As [`Zns::read`].
     pub fn read(&self, lba: u64, data: &mut [u8]) -> Result<(), ZonedError> {
         let blocks = blocks_of(data)?;
-        self.shared.run(|zns| zns.read(NOW, lba, blocks, data).map(drop))
+        self.shared.transfer(Op::Read, blocks, |zns| zns.read(NOW, lba, blocks, data).map(drop))
     }
 
     /// Writes whole blocks from block `lba` on, which has to be the write pointer of its zone, if that has one. With `fua` they are durable
@@ -185,7 +195,9 @@ impl ZonedDevice {
     /// As [`Zns::write`].
     pub fn write(&self, lba: u64, data: &[u8], fua: bool) -> Result<(), ZonedError> {
         let blocks = blocks_of(data)?;
-        self.shared.change(|zns| zns.write(NOW, lba, blocks, fua, &Payload::Write(data)).map(drop))
+        self.shared.transfer(Op::Write, blocks, |zns| {
+            zns.write(NOW, lba, blocks, fua, &Payload::Write(data)).map(drop)
+        })
     }
 
     /// Lets blocks of a conventional zone read as zeroes.
@@ -193,7 +205,7 @@ impl ZonedDevice {
     /// # Errors
     /// As [`Zns::deallocate`].
     pub fn deallocate(&self, lba: u64, blocks: u32) -> Result<(), ZonedError> {
-        self.shared.change(|zns| zns.deallocate(NOW, lba, blocks).map(drop))
+        self.shared.transfer(Op::Trim, blocks, |zns| zns.deallocate(NOW, lba, blocks).map(drop))
     }
 
     /// Makes everything durable that was acknowledged, resets and finishes included. Other commands go on meanwhile.
@@ -242,6 +254,13 @@ impl ZonedDevice {
         found.zones.into_iter().next().ok_or(ZonedError::Poisoned)
     }
 
+    /// Counters of the device's whole life, as they are now; `None` once the device is closed.
+    #[must_use]
+    pub fn lifetime(&self) -> Option<Lifetime> {
+        let state = self.shared.state();
+        Some(state.counting.total(flash_counts(state.zns.as_ref()?)))
+    }
+
     /// Everything that is known of the device; `None` once it is closed.
     #[must_use]
     pub fn details(&self) -> Option<ZonedDetails> {
@@ -251,6 +270,7 @@ impl ZonedDevice {
     /// Ends the device in good order: everything is written, and the next opening has nothing to recover. Open zones are
     /// closed then, as after any loss of power. Commands after that are answered with [`ZonedError::Poisoned`].
     pub fn close(&self) -> Result<(), DeviceError> {
+        let mut ledger = self.shared.flushing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.shared.state();
         let Some(mut zns) = state.zns.take() else { return Ok(()) };
         let path = state.image.path().to_owned();
@@ -261,7 +281,8 @@ impl ZonedDevice {
         let settled = media::of(&mut zns).try_for_each(FileMedia::settle);
         settled.map_err(|held| DeviceError::Held { path: path.clone(), held })?;
         down.map_err(|source| DeviceError::CloseZones { path, source })?;
-        state.image.write_label(true)
+        let counters = state.counting.total(flash_counts(&zns));
+        state.image.end_use(&mut ledger, &counters)
     }
 }
 
@@ -297,9 +318,37 @@ impl Shared {
         state.run(command)
     }
 
+    /// Runs a command of the host that moves bytes, and counts it.
+    fn transfer(
+        &self,
+        op: Op,
+        blocks: u32,
+        command: impl FnOnce(&mut Zns<FileMedia>) -> Result<(), ZnsError>,
+    ) -> Result<(), ZonedError> {
+        let mut state = self.usable()?;
+        if op != Op::Read {
+            state.drain()?;
+        }
+        let done = state.run(command);
+        match &done {
+            Ok(()) => state.counting.done(op, u64::from(blocks) * PAGE_BYTES),
+            Err(ZonedError::Zone(error)) if op == Op::Read && error.is_unreadable() => {
+                state.counting.host.failed_reads += 1;
+            }
+            Err(_) => {}
+        }
+        // A flush that is under way has saved the counters (invariant 3).
+        if state.counts_saved.elapsed() >= SAVE_COUNTS
+            && let Ok(mut ledger) = self.flushing.try_lock()
+        {
+            state.save_counts(&mut ledger);
+        }
+        done
+    }
+
     /// Two halves with the synchronisation of the file between them, during which nobody holds the lock of the device.
     fn flush(&self) -> Result<(), ZonedError> {
-        let _one_at_a_time = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.usable()?;
         state.drain()?;
         let begun = state.run(|zns| {
@@ -323,6 +372,7 @@ impl Shared {
         };
         // What was postponed is one synchronisation of the file.
         let tickets: Vec<_> = media::of(zns).map(FileMedia::begin_sync).collect();
+        state.save_counts(&mut ledger);
         drop(state);
         let synced = self.backing.sync_for_good();
         let mut state = self.usable()?;
@@ -333,6 +383,7 @@ impl Shared {
             state.look();
             return held.map_or(Err(ZonedError::Poisoned), |held| Err(ZonedError::Held(held)));
         }
+        ledger.synced();
         for (media, (ticket, mark)) in media::of(zns).zip(tickets) {
             media.synced(ticket, mark);
         }
@@ -361,6 +412,16 @@ impl State {
         drained.map_err(ZonedError::Held)
     }
 
+    /// Saves the lifetime counters if the file takes changes. It tells everybody else if it does not.
+    fn save_counts(&mut self, ledger: &mut Ledger) {
+        let Some(zns) = &mut self.zns else { return };
+        if media::of(zns).any(|media| media.held().is_some()) {
+            return;
+        }
+        self.counts_saved = Instant::now();
+        let _ = ledger.save(&self.counting.total(flash_counts(zns)));
+    }
+
     /// Tells people when the host began or ceased to fail.
     fn look(&mut self) {
         let Some(zns) = &mut self.zns else { return };
@@ -368,6 +429,11 @@ impl State {
         let failures = media::of(zns).map(|media| media.store().failures());
         self.watch.look(held, failures.fold(HostFailures::default(), HostFailures::plus));
     }
+}
+
+fn flash_counts(zns: &Zns<FileMedia>) -> FlashCounts {
+    let ZnsStats { programs, erases, media_failures, .. } = zns.stats();
+    FlashCounts { programs, erases, media_failures }
 }
 
 fn blocks_of(bytes: &[u8]) -> Result<u32, ZonedError> {

@@ -1,11 +1,11 @@
 //! One queue, the same requests: the served device and the simulator count the same in the buffer.
 
-use crate::common::{Folder, buffered};
+use crate::common::{Folder, buffered, plain};
 use onefold_device::{BlockDevice, SsdDevice};
-use onefold_nand::NullMedia;
+use onefold_nand::{FaultSpec, NullMedia};
 use onefold_ssd::{Command, Payload, Ssd, Writeback};
 use onefold_testkit::small_policies;
-use onefold_units::{Nanos, Op, Rng};
+use onefold_units::{Nanos, Op, Rng, Status};
 
 /// Mostly pages, a few sectors and bytes; runs of writes, trims of all sizes, flushes, FUA.
 fn request(rng: &mut Rng, size: u64) -> Command {
@@ -23,7 +23,7 @@ fn request(rng: &mut Rng, size: u64) -> Command {
     Command { fua: op == Op::Write && rng.below(10) == 0, ..Command::new(op, offset, len) }
 }
 
-fn serve(device: &SsdDevice, command: &Command) {
+fn serve(device: &SsdDevice, command: &Command) -> Result<(), Status> {
     let Command { offset, len, fua, .. } = *command;
     let bytes = usize::try_from(len).unwrap();
     let done = match command.op {
@@ -33,7 +33,7 @@ fn serve(device: &SsdDevice, command: &Command) {
         Op::WriteZeroes => device.write_zeroes(offset, len, true, false),
         Op::Flush => device.flush(),
     };
-    done.unwrap();
+    done.map(drop)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn both_clocks_count_the_same() {
         let mut rng = Rng::new(11);
         for _ in 0..300 {
             let command = request(&mut rng, device.size());
-            serve(&device, &command);
+            serve(&device, &command).unwrap();
             let done = simulated.submit(now, &command, Payload::None).unwrap();
             now = done.at;
         }
@@ -58,4 +58,40 @@ fn both_clocks_count_the_same() {
         assert!(total.reads.hits > 30 && total.pages_programmed > 80, "{total:?}");
         assert_eq!(served, simulated, "{}", policy.name());
     }
+}
+
+/// The same seed strikes the same operations, and what the drive does about it is the same: it goes on where a program failed,
+/// empties what reads badly, and retires what failed.
+#[test]
+fn both_clocks_meet_the_same_faults() {
+    let mut config = plain();
+    config.ftl.relocate = true;
+    let seeds = 1..9;
+    let (mut retired, mut relocated) = (0, 0);
+    for seed in seeds {
+        let (program, slow) = (0.0005, 0.01);
+        let healthy = FaultSpec::default();
+        config.faults = FaultSpec { program, erase: 0.0005, slow, slow_by: 10, seed, ..healthy };
+        let folder = Folder::new(&config);
+        let device = folder.open().device;
+        let mut simulated = Ssd::new(config, NullMedia).unwrap();
+        let mut now = Nanos::ZERO;
+        let mut rng = Rng::new(seed);
+        for n in 0..600 {
+            let command = request(&mut rng, device.size());
+            let served = serve(&device, &command);
+            let done = simulated.submit(now, &command, Payload::None);
+            assert_eq!(served.is_ok(), done.is_ok(), "request {n} of seed {seed}: {command:?}");
+            now = done.map_or(now, |done| done.at);
+        }
+        let details = device.details().unwrap();
+        let (served, counted) = (details.ftl, simulated.ftl().stats());
+        assert_eq!(served, counted, "seed {seed}");
+        assert!(served.slow.reads > 0 && served.slow.programs > 0, "{served:?}");
+        let bad = simulated.ftl().space().bad_superblocks;
+        assert_eq!(details.retired_superblocks, bad, "seed {seed}");
+        retired += bad;
+        relocated += served.relocated;
+    }
+    assert!(retired > 0 && relocated > 10, "{retired} retired, {relocated} relocated");
 }

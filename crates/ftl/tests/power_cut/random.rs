@@ -70,9 +70,12 @@ fn random_faults_and_cuts() {
             erase: *pick(&mut rng, &[0.0, 0.01]),
             read: *pick(&mut rng, &[0.0, 0.02]),
             bit_rot: *pick(&mut rng, &[0.0, 0.02]),
+            slow: *pick(&mut rng, &[0.0, 0.05]),
+            slow_by: 10,
             bad_superblocks: 0,
             seed,
         };
+        setup.config.relocate = rng.below(2) == 0;
         setup.config.endurance = *pick(&mut rng, &[0, 30]);
         let mut rig = Rig::new(&setup, Power::Device, seed);
         for _ in 0..4 {
@@ -83,8 +86,11 @@ fn random_faults_and_cuts() {
                     Err(FtlError::Media(MediaError::PowerLost)) => break,
                     // The end of its life, which has to come from worn superblocks.
                     Err(FtlError::NoSpace) => {
-                        let FaultSpec { program, erase, .. } = setup.faults;
-                        let wears = program > 0.0 || erase > 0.0 || setup.config.endurance > 0;
+                        let FaultSpec { program, erase, read, bit_rot, .. } = setup.faults;
+                        // A failed read may retire its superblock.
+                        let retires = setup.config.relocate && read + bit_rot > 0.0;
+                        let worn = setup.config.endurance > 0 || retires;
+                        let wears = program > 0.0 || erase > 0.0 || worn;
                         assert!(wears, "no space on a healthy device: {setup:?}");
                         return;
                     }

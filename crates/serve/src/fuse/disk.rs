@@ -85,7 +85,7 @@ impl<D: BlockDevice + 'static> Disk<D> {
             uid: self.owner.0,
             gid: self.owner.1,
             rdev: 0,
-            blksize: BLOCK,
+            blksize: self.block_of(inode),
             flags: 0,
         })
     }
@@ -96,6 +96,12 @@ impl<D: BlockDevice + 'static> Disk<D> {
             CONTROL => self.control.as_ref().map(|control| control.size()),
             _ => None,
         }
+    }
+
+    /// What a program should write at once: whoever makes a volume on the file takes it for the unit of the drive.
+    fn block_of(&self, inode: INodeNo) -> u32 {
+        let unit = if inode == FILE { self.observed.unit_bytes() } else { PAGE_BYTES };
+        u32::try_from(unit).unwrap_or(BLOCK)
     }
 
     /// The files, in the order of listing.
@@ -289,8 +295,8 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         self.finish(Op::Flush, self.observed.flush(), reply);
     }
 
-    /// The loop device sends write-zeroes as a punched hole, so a punched hole has to read as
-    /// zeroes after a power cut too: it is never a plain trim.
+    /// The loop device sends discards and write-zeroes as punched holes, so a punched hole has to read as
+    /// zeroes after a power cut too: it counts as a trim, but is never a plain one.
     fn fallocate(
         &self,
         _: &Request,
@@ -301,9 +307,9 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let may_unmap = match mode {
-            PUNCH_HOLE => true,
-            ZERO_RANGE => false,
+        let op = match mode {
+            PUNCH_HOLE => Op::Trim,
+            ZERO_RANGE => Op::WriteZeroes,
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
         if self.control_of(inode).is_some() {
@@ -320,11 +326,11 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         if len == 0 {
             return reply.ok();
         }
-        self.finish(
-            Op::WriteZeroes,
-            self.observed.write_zeroes(offset, len, may_unmap, false),
-            reply,
-        );
+        let done = match op {
+            Op::Trim => self.observed.punch(offset, len),
+            _ => self.observed.write_zeroes(offset, len, false, false),
+        };
+        self.finish(op, done, reply);
     }
 
     fn readdir(

@@ -92,8 +92,7 @@ fn file_system(name: &str, mkfs: &[&str], check: &[&str]) {
     let counts = server.observed().counts();
     let fuse = counts.frontend(Frontend::Fuse);
     assert!(fuse.op(Op::Flush).requests > 0, "fsync reached the device");
-    assert!(fuse.op(Op::WriteZeroes).requests > 0, "fstrim reached the device");
-    assert_eq!(fuse.op(Op::Trim).requests, 0, "a punched hole is never a plain trim");
+    assert!(fuse.op(Op::Trim).requests > 0, "fstrim reached the device");
     assert!(Op::ALL.iter().all(|op| fuse.op(*op).errors == 0));
     drop(device);
     server.stop().unwrap();

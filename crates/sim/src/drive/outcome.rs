@@ -7,7 +7,7 @@ use onefold_ssd::{DedupStats, HostStats, Ssd};
 
 use crate::SimError;
 use crate::gathered::Gathered;
-use crate::outcome::{check_sent, common, preconditioned, tenant_results, volume_result};
+use crate::outcome::{check_sent, common, faults, preconditioned, tenant_results, volume_result};
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
 use crate::result::{
@@ -74,6 +74,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         precondition: preconditioned(setup, &run.preconditioned),
         map_cache: (ftl.map_hits + ftl.map_misses > 0)
             .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
+        faults: faults(ftl.media_failures, ftl.slow, ftl.relocated),
         remap: remap_result(&run, &host, programs),
         volume: run.volume.as_ref().map(|one| volume_result(one, &device, programs)),
         ..common

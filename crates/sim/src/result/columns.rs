@@ -10,8 +10,8 @@ use onefold_zoned::{Action, WaitReason};
 use serde_json::{Map, Value};
 
 use super::{
-    ByCause, Checks, Conventional, LittlesLaw, MapCache, Precondition, Reclaims, Remap, RunResult,
-    TraceSource, Volume, Waits, Zoned, ZonedVolume,
+    ByCause, Checks, Conventional, Faults, LittlesLaw, MapCache, Precondition, Reclaims, Remap,
+    RunResult, TraceSource, Volume, Waits, Zoned, ZonedVolume,
 };
 
 /// What a table has of a result elsewhere, or not at all: the program, the seed and the configuration.
@@ -117,6 +117,7 @@ fn whole() -> RunResult {
         workload: Some(String::new()),
         precondition: Some(Precondition::default()),
         map_cache: Some(MapCache::default()),
+        faults: Some(Faults::default()),
         remap: Some(Remap::default()),
         checks: Checks { littles_law: Some(LittlesLaw::default()) },
         volume: Some(Volume {

@@ -6,7 +6,9 @@ use onefold_units::Cause;
 use onefold_units::convert::float;
 
 use super::human::{bytes, count, duration, pages_in_out, percent, share, si, significant};
-use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume, Zoned, ZonedVolume};
+use super::{
+    Buffer, Faults, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume, Zoned, ZonedVolume,
+};
 
 /// One row: what it shows and one text per run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -253,6 +255,15 @@ impl Rows<'_> {
         self.row("flash", "pages programmed", |run| count(run.flash.program_pages.total()));
         self.row("flash", "pages read from flash", |run| count(run.flash.read_pages.total()));
         self.row("flash", "erases", |run| count(run.flash.erases));
+        let mut add = |label: &str, value: fn(&Faults) -> u64| {
+            self.row_if_any("flash", label, |run| {
+                run.faults.as_ref().map(value).and_then(positive)
+            });
+        };
+        add("reads and programs failed", |faults| faults.media_failures);
+        add("reads retried", |faults| faults.slow_reads);
+        add("programs that took longer", |faults| faults.slow_programs);
+        add("superblocks relocated", |faults| faults.relocated_superblocks);
     }
 
     fn latency(&mut self, operation: &str, of: fn(&RunResult) -> &LatencySummary) {

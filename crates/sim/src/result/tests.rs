@@ -248,6 +248,7 @@ fn keys_stand_in_the_documented_order() {
         "tenants",
         "precondition",
         "map_cache",
+        "faults",
         "remap",
         "volume",
         "zoned",

@@ -9,7 +9,7 @@ use onefold_units::convert::{float, u64_from};
 
 use crate::SimError;
 use crate::gathered::Gathered;
-use crate::outcome::{check_sent, common, preconditioned, volume_result};
+use crate::outcome::{check_sent, common, faults, preconditioned, volume_result};
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
 use crate::result::{ByCause, Conventional, Flash, Ftl, RunResult, Wear, Zoned};
@@ -60,6 +60,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         device: common.device.sized(run.bytes, zns.config().geometry.raw_bytes() + beside),
         precondition: preconditioned(setup, &run.preconditioned),
         volume: run.volume.as_ref().map(|(run, device)| volume_result(run, device, programs)),
+        faults: faults(stats.media_failures, stats.slow, stats.conventional.relocated),
         zoned: Some(zoned(&run, &stats)),
         ..common
     })

@@ -172,7 +172,8 @@ impl<M: Media> Zns<M> {
     /// What the namespace did so far, that behind its conventional zones included.
     #[must_use]
     pub fn stats(&self) -> ZnsStats {
-        let own = ZnsStats { erases: self.nand.erases(), ..self.stats };
+        let (erases, slow) = (self.nand.erases(), self.nand.slow());
+        let own = ZnsStats { erases, slow, ..self.stats };
         let mapped = self.conventional.as_ref().map(|device| device.ftl().stats());
         mapped.map_or(own, |mapped| own.with_conventional(mapped))
     }

@@ -1,6 +1,7 @@
 //! What a zoned namespace counts.
 
 use onefold_ftl::FtlStats;
+use onefold_nand::SlowCounts;
 use onefold_units::{Cause, CauseCounts};
 
 /// What a zoned namespace did.
@@ -26,6 +27,8 @@ pub struct ZnsStats {
     pub moves: u64,
     /// Blocks that could not be read.
     pub media_failures: u64,
+    /// Reads that needed retries, and programs that needed more pulses.
+    pub slow: SlowCounts,
     /// What was done behind conventional zones, which is in the sums above as well.
     pub conventional: FtlStats,
 }
@@ -40,6 +43,8 @@ impl ZnsStats {
         }
         self.erases += mapped.erases;
         self.media_failures += mapped.media_failures;
+        self.slow.reads += mapped.slow.reads;
+        self.slow.programs += mapped.slow.programs;
         Self { conventional: mapped, ..self }
     }
 
@@ -57,6 +62,7 @@ impl ZnsStats {
             appends: self.appends - earlier.appends,
             moves: self.moves - earlier.moves,
             media_failures: self.media_failures - earlier.media_failures,
+            slow: self.slow.since(&earlier.slow),
             conventional: self.conventional.since(&earlier.conventional),
         }
     }

@@ -4,10 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use onefold_device::mailbox::Mailbox;
+use onefold_device::observed::DeviceStats;
 use onefold_device::{BlockDevice, MailboxBlock, SsdDevice};
 use serde_json::{Value, json};
 
-use super::render;
+use super::{lifetime, render};
 use crate::cmd::control::{self, Command};
 
 /// All commands.
@@ -15,7 +16,10 @@ pub(super) const COMMANDS: &[Command<SsdDevice>] =
     &[("stats", stats), ("flush", flush), ("mailbox", mailbox)];
 
 fn stats(device: &SsdDevice, _: &Value) -> Result<Value, String> {
-    render::stats(device).ok_or_else(|| "the device is closed".to_owned())
+    let described = lifetime::described(device).zip(device.snapshot());
+    let (mut value, snapshot) = described.ok_or_else(|| "the device is closed".to_owned())?;
+    value["live"] = render::live(&snapshot);
+    Ok(value)
 }
 
 fn flush(device: &SsdDevice, _: &Value) -> Result<Value, String> {

@@ -8,9 +8,9 @@ use onefold_device::{Access, DeviceError, HostRoom, Image};
 use serde_json::{Value, json};
 
 use super::room::shortage;
-use super::{render, zoned};
+use super::{lifetime, render, zoned};
 use crate::cmd::control;
-use crate::error::{CliError, Exit};
+use crate::error::CliError;
 use crate::output::{Format, Global};
 
 /// Options of `onefold ssd info`.
@@ -46,17 +46,19 @@ impl Info {
     fn served(&self) -> Result<Value, CliError> {
         let path = self.control.clone().unwrap_or_else(|| control::default_path(&self.image));
         let device = control::ask(&path, "stats")?;
-        if device.get("mode").is_some() {
-            let image = self.image.display();
-            let text =
-                format!("a volume on {image} is served, and nothing tells of the drive meanwhile");
-            let help = format!("`onefold volume info {image}` tells what the volume does");
-            return Err(CliError::new(Exit::Busy, "ssd::volume", text).help(help));
-        }
+        let of_a_volume = device.get("mode").is_some();
+        let device = if of_a_volume {
+            // Nobody tells of the drive, but its counters are in the image.
+            let kept = Image::saved_lifetime(&self.image)?;
+            json!({"lifetime": lifetime::as_json(kept, None)})
+        } else {
+            device
+        };
         Ok(json!({
             "schema": "onefold.ssd.info/1",
             "image": {"path": self.image.display().to_string()},
             "served": true,
+            "by_a_volume": of_a_volume,
             "device": device,
         }))
     }
@@ -66,10 +68,12 @@ impl Info {
 pub(crate) fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
     let label = image.label();
     let config = onefold_config::Config::from_canonical(&label.config)?;
-    let found = if let Some(zns) = config.zns(global.seed)? {
+    let mut retired = None;
+    let mut found = if let Some(zns) = config.zns(global.seed)? {
         zoned::at_rest(image, &zns)?
     } else {
         let (details, recovery) = onefold_device::inspect(image, &config.ssd(global.seed)?)?;
+        retired = Some(details.retired_superblocks);
         json!({
             "recovery": {
                 "checkpoint": recovery.checkpoint,
@@ -79,6 +83,7 @@ pub(crate) fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError>
             "device": render::details(&details),
         })
     };
+    found["device"]["lifetime"] = lifetime::as_json(image.lifetime(), retired);
     Ok(json!({
         "schema": "onefold.ssd.info/1",
         "image": {
@@ -100,7 +105,11 @@ pub(crate) fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError>
 fn table(info: &Value) -> String {
     let image = &info["image"];
     let path = image["path"].as_str().unwrap_or_default();
-    let head = if info["served"] == true {
+    let head = if info["by_a_volume"] == true {
+        format!(
+            "{path}: a volume on it is served now; `onefold volume info {path}` tells of that\n"
+        )
+    } else if info["served"] == true {
         format!("{path}: served now\n")
     } else {
         let state =
@@ -115,8 +124,11 @@ fn table(info: &Value) -> String {
     };
     let warning = |text: &str| format!("warning: {path} {text}\n");
     let head = head + &image["shortage"].as_str().map(warning).unwrap_or_default();
-    match info["device"].get("zoned") {
-        Some(zones) => head + &zoned::table(zones),
-        None => head + &render::table(&info["device"]),
+    let device = &info["device"];
+    let lifetime = lifetime::table(&device["lifetime"]);
+    match device.get("zoned") {
+        Some(zones) => head + &zoned::table(zones) + &lifetime,
+        None if info["by_a_volume"] == true => head + &lifetime,
+        None => head + &render::table(device) + &lifetime,
     }
 }

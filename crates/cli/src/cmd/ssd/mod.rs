@@ -6,6 +6,7 @@ mod control;
 mod create;
 mod failure;
 pub(crate) mod info;
+pub(crate) mod lifetime;
 mod reach;
 mod remap;
 pub(crate) mod render;

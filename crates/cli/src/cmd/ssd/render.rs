@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::ops::RangeInclusive;
 
 use onefold_device::SsdDetails;
-use onefold_device::observed::{AreaStats, DeviceSnapshot, DeviceStats, ImageSnapshot};
+use onefold_device::observed::{AreaStats, DeviceSnapshot, ImageSnapshot};
 use onefold_units::{CauseCounts, numbers};
 use serde_json::{Map, Value, json};
 
@@ -122,7 +122,8 @@ pub(crate) fn details(details: &SsdDetails) -> Value {
     })
 }
 
-fn live(snapshot: &DeviceSnapshot) -> Value {
+/// What a server counts beside the device.
+pub(super) fn live(snapshot: &DeviceSnapshot) -> Value {
     let area = |area: &AreaStats| {
         let counts = json!({"evictions": area.evictions(), "write_backs": area.write_backs()});
         (area.name.to_owned(), counts)
@@ -157,13 +158,6 @@ fn image(image: &ImageSnapshot) -> Value {
         "failed_writes": image.failed_writes,
         "failed_syncs": image.failed_syncs,
     })
-}
-
-/// What a running server tells of its device.
-pub(super) fn stats(device: &onefold_device::SsdDevice) -> Option<Value> {
-    let mut value = details(&device.details()?);
-    value["live"] = live(&device.snapshot()?);
-    Some(value)
 }
 
 /// The device for people.

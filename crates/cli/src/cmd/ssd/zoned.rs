@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use onefold_device::{
     ConventionalDetails, Image, LISTED_MAX, ZnsConfig, ZoneState, ZonedCheck, ZonedDetails,
-    check_zoned, inspect_zoned,
+    ZonedDevice, check_zoned, inspect_zoned,
 };
 use serde_json::{Map, Value, json};
 
-use super::render;
+use super::{lifetime, render};
 use crate::error::CliError;
 
 /// The zones of an image that nobody has open: what `info` adds to the image.
@@ -49,6 +49,13 @@ pub(crate) fn details(found: &ZonedDetails) -> Value {
         "spare_sets": found.spare_sets,
         "wear": {"min": least, "mean": mean, "max": most},
     })
+}
+
+/// A namespace that is open, with the counters of its life.
+pub(crate) fn described(device: &ZonedDevice) -> Option<Value> {
+    let mut value = details(&device.details()?);
+    value["lifetime"] = lifetime::counted(&device.lifetime()?, None);
+    Some(value)
 }
 
 fn conventional(found: &ConventionalDetails) -> Value {

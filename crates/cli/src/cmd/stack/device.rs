@@ -68,8 +68,8 @@ impl Device {
     fn details(&self) -> Value {
         match self {
             Self::File(_) => Value::Null,
-            Self::Ssd(device) => device.details().as_ref().map(ssd::render::details).into(),
-            Self::Zns(device) => device.details().as_ref().map(ssd::zoned::details).into(),
+            Self::Ssd(device) => ssd::lifetime::described(device).into(),
+            Self::Zns(device) => ssd::zoned::described(device).into(),
             Self::Volume(volume) => volume::control::describe(&volume.details()),
             Self::Dmz(volume) => volume::dmz::served(&volume.details()),
         }

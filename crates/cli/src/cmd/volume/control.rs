@@ -120,7 +120,7 @@ pub(crate) fn describe(details: &VolumeDetails) -> Value {
     if let Some(log) = &details.log {
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
         described["logical_bytes"] = bytes(log.geometry.logical_blocks).into();
-        described["backing_bytes"] = bytes(log.geometry.backing_blocks).into();
+        described["backing_bytes"] = bytes(log.geometry.writable_blocks()).into();
         described["log_bytes"] = bytes(log.log_blocks).into();
         described["segment_bytes"] = bytes(log.geometry.segment_blocks.into()).into();
         described["unit_bytes"] = bytes(log.geometry.unit_blocks.into()).into();

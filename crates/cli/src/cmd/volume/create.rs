@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use onefold_device::{DmzError, HostRoom, VolumeBacking, VolumeDevice, VolumeSpec};
 use onefold_format::volume::{VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
-use onefold_volume::{Backing, Codec};
+use onefold_volume::{Backing, Codec, Geometry};
 use serde_json::json;
 
 use super::{Below, dmz};
@@ -45,8 +45,8 @@ pub(crate) struct Create {
     /// [default: 1/512 of the backing, 4MiB to 1GiB]; with --mode sung of a partition [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     segment: Option<u64>,
-    /// The smallest write that the device does not pad [default: what an image of an SSD programs at once or maps as one, what
-    /// a block device tells, else 4KiB]
+    /// The smallest write that the device does not pad [default: what an emulated SSD programs at once or maps as one, given as
+    /// image, as file of `ssd serve --fuse`, or as loop device on that; what a block device tells; else 4KiB]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     unit: Option<u64>,
     /// Compress blocks that get smaller by it, and put them together
@@ -198,9 +198,19 @@ impl Create {
         Ok(made?)
     }
 
+    /// The unit, for people, and who chose it; nothing of one of 4 KiB, which everything has.
+    fn unit(&self, bytes: u64) -> String {
+        let size = render::size(bytes);
+        match self.unit {
+            _ if bytes == PAGE_BYTES => String::new(),
+            Some(_) => format!(", unit {size}"),
+            None => format!(", unit {size} as the drive has it"),
+        }
+    }
+
     fn text(&self, label: &VolumeLabel, global: &Global) -> String {
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
-        let backing: u64 = label.devices.iter().map(|device| device.blocks).sum();
+        let backing = Geometry::of(label).writable_blocks();
         match global.format() {
             Format::Json => {
                 let value = json!({
@@ -219,12 +229,13 @@ impl Create {
                 format!("{value:#}\n")
             }
             Format::Table => format!(
-                "{}: {} of {} in {} of {}, volume {}\n",
+                "{}: {} of {} in {} of {}{}, volume {}\n",
                 self.path.display(),
                 render::size(bytes(label.logical_blocks)),
                 render::size(bytes(backing)),
                 if label.mode == VolumeMode::Log { "log segments" } else { "partitions" },
                 render::size(bytes(label.segment_blocks.into())),
+                self.unit(bytes(label.unit_blocks.into())),
                 render::uuid(&label.uuid),
             ),
         }

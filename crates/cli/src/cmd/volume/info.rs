@@ -113,7 +113,7 @@ impl Info {
         json!({
             "schema": "onefold.volume.info/1",
             "logical_bytes": bytes(geometry.logical_blocks),
-            "backing_bytes": bytes(geometry.backing_blocks),
+            "backing_bytes": bytes(geometry.writable_blocks()),
             "log_bytes": bytes(layout.log_blocks()),
             "segment_bytes": bytes(geometry.segment_blocks.into()),
             "unit_bytes": bytes(geometry.unit_blocks.into()),

@@ -7,12 +7,14 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use onefold_device::observed::Observed;
 use onefold_device::{
-    DmzOptions, MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
+    DmzOptions, MAP_PAGE_BYTES, OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeIo,
+    VolumeOpened, VolumeOptions,
 };
+use onefold_format::volume::BlockError;
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
 use onefold_units::convert::index64;
-use onefold_volume::Acknowledge;
+use onefold_volume::{Acknowledge, MountError};
 
 use super::dmz;
 use super::journal::Journal;
@@ -161,7 +163,8 @@ impl Serve {
         if let Some(log) = &self.write_log {
             backing = backing.with_write_log(log)?;
         }
-        let opened = VolumeDevice::open(backing, self.options()?)?;
+        let opened = VolumeDevice::open(backing, self.options()?)
+            .map_err(|error| self.without_volume(&below, error))?;
         for line in found(&opened) {
             global.say(line);
         }
@@ -173,6 +176,24 @@ impl Serve {
         served?;
         closed?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// An image of an SSD that holds no volume is no damaged volume.
+    fn without_volume(&self, below: &VolumeBacking, error: VolumeError) -> CliError {
+        let is_ssd = below.as_ssd().is_some();
+        let holds_none =
+            matches!(error, VolumeError::Mount(MountError::Label(BlockError::NotOurs)));
+        if !holds_none || !(is_ssd || below.as_zoned().is_some()) {
+            return error.into();
+        }
+        let path = self.path.display();
+        let text = format!("{path} is the image of an emulated SSD and holds no volume");
+        let make = format!("`onefold volume create {path}` makes one");
+        CliError::new(Exit::Failed, "volume::label", text).help(if is_ssd {
+            format!("`onefold ssd serve {path}` serves the drive itself; {make}")
+        } else {
+            make
+        })
     }
 
     /// Refuses what volumes of policy dmz do not have.

@@ -114,6 +114,10 @@ impl BlockDevice for TestDevice {
         self.memory.size() - self.behaviour.short_by.load(Ordering::SeqCst)
     }
 
+    fn unit_bytes(&self) -> u64 {
+        16_384
+    }
+
     fn watch_size(&self, watcher: SizeWatcher) {
         self.behaviour.watchers.lock().unwrap().push(watcher);
     }
