@@ -75,7 +75,7 @@ impl Planned {
             let spec = VolumeSpec {
                 op,
                 segment_bytes: wanted.segment_bytes,
-                unit_bytes: wanted.unit_bytes.or(Some(u64::from(unit_blocks) * PAGE_BYTES)),
+                unit_bytes: wanted.unit_bytes.or_else(|| Some(u64::from(unit_blocks) * PAGE_BYTES)),
                 ..VolumeSpec::default()
             };
             let label = spec.label(config.logical_bytes()? / PAGE_BYTES)?;
