@@ -97,6 +97,12 @@ pub enum StudyError {
         /// The names there are.
         known: String,
     },
+    /// Something else is where the study of a grid is to be kept.
+    #[error("{} is a file of somebody else", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// No such axis.
     #[error("--by is `{found}`, expected an axis on which points differ: {known}")]
     Axis {
@@ -169,6 +175,7 @@ impl StudyError {
             Self::Read { .. }
             | Self::Only { .. }
             | Self::Axis { .. }
+            | Self::Foreign { .. }
             | Self::Policy { .. }
             | Self::Scale { .. }
             | Self::ScaleOfDevices => Fault::Usage,
@@ -196,6 +203,7 @@ impl StudyError {
             Self::Source { .. } => "study::source",
             Self::Only { .. } => "study::only",
             Self::Axis { .. } => "study::axis",
+            Self::Foreign { .. } => "study::foreign",
             Self::Policy { .. } => "study::policy",
             Self::Scale { .. } | Self::ScaleOfDevices => "study::scale",
             Self::Preset(_) => "study::preset",
@@ -213,11 +221,15 @@ impl StudyError {
             Self::UnknownKey { suggestion: Some(key), .. } => {
                 Some(format!("did you mean `{key}`?"))
             }
+            Self::UnknownKey { key, .. } if key == "zip" => {
+                Some("put it into [grid], whose axes it names".to_owned())
+            }
             Self::UnknownKey { known, .. } => Some(format!("use one of {}", known.join(", "))),
             Self::Damaged { .. } => {
                 Some("delete that line: `onefold study run` computes its point again".to_owned())
             }
             Self::Busy { .. } => Some("wait for it, or give another folder with -o".to_owned()),
+            Self::Foreign { .. } => Some("name another folder with -o".to_owned()),
             Self::Preset(error) => Some(error.help()),
             _ => None,
         }

@@ -16,6 +16,7 @@ mod cpu;
 mod error;
 mod export;
 mod file;
+mod in_one_step;
 mod key;
 mod latency;
 pub mod report;
@@ -31,7 +32,7 @@ pub use export::columns_markdown;
 pub use file::{
     Base, Bound, Check, Claim, Comparison, Coordinate, DeviceChoice, DeviceLoad, Devices, Figure,
     FigureKind, GridText, Headline, Input, Metric, OWN_AXES, PolicyChoice, Source, Study, Subject,
-    Term, Verdict, WRITTEN, WarmUp, Workload,
+    Term, Verdict, WarmUp, Workload, keep_grid,
 };
 pub use latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};
 pub use row::{AreaRow, Latency, LatencyRow, Program, Row, TenantRow};

@@ -174,13 +174,11 @@ impl Common {
         }
         let folder = self.results.clone().unwrap_or_else(|| grid::results_of(&self.study));
         let options = Options {
-            threads: 1,
             only: self.only.clone(),
             policies: self.policies.clone(),
             scale: self.scale,
-            memory_bytes: 0,
-            folder,
             program: program(),
+            ..Options::new(folder)
         };
         Ok((study, options))
     }
@@ -300,10 +298,9 @@ fn carry_out(
     Ok(if summary.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
 }
 
-/// One thread per core unless somebody says otherwise.
+/// With as many threads, if somebody says how many.
 fn with_threads(options: Options, threads: Option<u16>) -> Options {
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
-    Options { threads: threads.map_or_else(cores, usize::from), ..options }
+    Options { threads: threads.map_or(options.threads, usize::from), ..options }
 }
 
 fn tell(summary: &Summary, options: &Options, global: &Global) {

@@ -4,7 +4,6 @@ mod csv;
 mod parquet;
 mod table;
 
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -14,6 +13,7 @@ use table::Table;
 pub use table::columns_markdown;
 
 use crate::file::Study;
+use crate::in_one_step::in_one_step;
 use crate::summary::Summary;
 use crate::{Program, Row, SCHEMA, StudyError};
 
@@ -48,22 +48,6 @@ pub(crate) fn object(study: &Study, program: &Program, summary: &Summary) -> Val
         "partial": summary.partial,
         "left": summary.left,
         "rows": rows,
-    })
-}
-
-fn in_one_step(
-    path: &Path,
-    content: impl FnOnce(&mut File) -> io::Result<()>,
-) -> Result<(), StudyError> {
-    let mut part = path.to_path_buf().into_os_string();
-    part.push(".part");
-    let written = File::create(&part)
-        .and_then(|mut file| content(&mut file))
-        .and_then(|()| fs::rename(&part, path));
-    written.map_err(|source| StudyError::Results {
-        path: path.to_path_buf(),
-        action: "write",
-        source,
     })
 }
 

@@ -26,7 +26,7 @@ pub use devices::{Base, DeviceChoice, DeviceLoad, Devices};
 pub use figure::{Figure, FigureKind, Metric};
 pub use headline::Headline;
 pub(crate) use parse::scaled;
-pub use written::{GridText, WRITTEN};
+pub use written::{GridText, keep_grid};
 
 /// A grid of policies, sizes and workloads.
 #[derive(Clone, Debug)]

@@ -1,12 +1,16 @@
 //! Grids that are put together elsewhere, such as on a command line, as the text of a study file.
 
 use std::fmt::Write;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 
 use super::axis::OWN_AXES;
-use crate::SCHEMA;
+use crate::in_one_step::in_one_step;
+use crate::{SCHEMA, StudyError};
 
 /// First line of what [`GridText`] writes: such a file may be replaced by another of its kind.
-pub const WRITTEN: &str = "# Written by `onefold study grid`; the same command writes it again.";
+const WRITTEN: &str = "# Written by `onefold study grid`; the same command writes it again.";
 
 /// One grid as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,6 +84,23 @@ impl GridText {
         }
         text
     }
+}
+
+/// Writes the study of a grid beside its results, so that they can be reported again.
+///
+/// # Errors
+/// It cannot be written, or somebody else's file has its name.
+pub fn keep_grid(path: &Path, text: &str) -> Result<(), StudyError> {
+    match fs::read_to_string(path) {
+        Ok(old) if old == text => return Ok(()),
+        Ok(old) if !old.starts_with(WRITTEN) => {
+            return Err(StudyError::Foreign { path: path.to_owned() });
+        }
+        _ => {}
+    }
+    let failed = |source| StudyError::Results { path: path.to_owned(), action: "write", source };
+    fs::create_dir_all(path.parent().unwrap_or_else(|| Path::new(""))).map_err(failed)?;
+    in_one_step(path, |file| file.write_all(text.as_bytes()))
 }
 
 /// A TOML basic string.

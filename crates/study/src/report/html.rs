@@ -11,7 +11,7 @@ use super::data::number;
 use super::text::failures;
 use super::value::{place_name, size_name};
 use super::zones::{HALF, hatch};
-use super::{CheckData, Data, Group, Point, Report, beside, ranking_text, zones};
+use super::{CheckData, Data, Group, Point, Report, beside, ranking_tables, zones};
 use crate::file::FigureKind;
 use crate::{Row, Study};
 
@@ -40,7 +40,7 @@ pub fn html(study: &Study, rows: &[Row], report: &Report) -> String {
             }
         });
         if let Some(ranking) = &report.ranking {
-            ranking_text::html(page, ranking);
+            ranking_tables::html(page, ranking);
         }
         for data in &report.figures {
             figure(page, (study, rows), data, &report.checks);

@@ -7,7 +7,7 @@ mod headlines;
 mod html;
 mod metric;
 mod ranking;
-mod ranking_text;
+mod ranking_tables;
 mod text;
 mod value;
 mod zones;

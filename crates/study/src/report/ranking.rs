@@ -115,9 +115,10 @@ impl Mean {
         Some(Self { mean, half_width, seeds: count })
     }
 
+    /// Whether the intervals overlap; without intervals nobody knows.
     fn overlaps(&self, other: &Self) -> bool {
-        let reach = self.half_width.unwrap_or(0.0) + other.half_width.unwrap_or(0.0);
-        (self.mean - other.mean).abs() <= reach
+        let reach = self.half_width.zip(other.half_width).map(|(own, others)| own + others);
+        reach.is_some_and(|reach| (self.mean - other.mean).abs() <= reach)
     }
 }
 
@@ -137,6 +138,12 @@ fn is_load(one: &Coordinate) -> bool {
 }
 
 impl Ranking {
+    /// Whether points ran with several seeds, so that chance is known.
+    pub(super) fn has_intervals(&self) -> bool {
+        let numbers = self.points.iter().flat_map(|point| point.numbers.iter().flatten());
+        numbers.into_iter().any(|mean| mean.half_width.is_some())
+    }
+
     /// The points of a study as asked for.
     ///
     /// # Errors
@@ -373,5 +380,18 @@ mod tests {
         assert!((mean.half_width.unwrap() - 1.963).abs() < 1e-3);
         assert_eq!(Mean::of(&[7.0]).unwrap().half_width, None);
         assert_eq!(Mean::of(&[]), None);
+    }
+
+    #[test]
+    fn points_are_told_apart_by_their_intervals() {
+        let mean = |mean, half_width| Mean { mean, half_width, seeds: 3 };
+        for (a, b, overlap) in [
+            ((10.0, Some(1.0)), (11.5, Some(1.0)), true),
+            ((10.0, Some(1.0)), (12.5, Some(1.0)), false),
+            ((12.5, Some(1.0)), (10.0, Some(1.0)), false),
+            ((10.0, None), (10.1, None), false),
+        ] {
+            assert_eq!(mean(a.0, a.1).overlaps(&mean(b.0, b.1)), overlap, "{a:?} {b:?}");
+        }
     }
 }

@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use super::data::number;
 use super::value::{place_name, size_name};
-use super::{CheckData, Data, HeadlineData, Point, Report, ranking_text};
+use super::{CheckData, Data, HeadlineData, Point, Report, ranking_tables};
 use crate::file::{Check, Verdict};
 
 /// All figures, each as one table per workload: policies down, sizes across; then averages and checks.
 #[must_use]
 pub fn text(report: &Report) -> String {
-    let mut out = report.ranking.as_ref().map_or_else(String::new, ranking_text::text);
+    let mut out = report.ranking.as_ref().map_or_else(String::new, ranking_tables::text);
     for data in &report.figures {
         let unit = if data.figure.baseline.is_some() { "" } else { unit(data) };
         if !out.is_empty() {

@@ -27,15 +27,7 @@ fn study(grid: &str) -> Result<Study, String> {
 }
 
 fn options(folder: &Path) -> Options {
-    Options {
-        threads: 2,
-        only: Vec::new(),
-        policies: Vec::new(),
-        scale: 1.0,
-        memory_bytes: 0,
-        folder: folder.to_path_buf(),
-        program: Program::default(),
-    }
+    Options { threads: 2, program: Program::default(), ..Options::new(folder) }
 }
 
 fn run_in(folder: &Path, study: &Study) -> Summary {
@@ -156,6 +148,46 @@ workload = "randwrite,bs=4KiB,requests=100"
     let expected =
         ["s1, 64MiB, greedy", "s1, 64MiB, fifo", "tlc, 128MiB, greedy", "tlc, 128MiB, fifo"];
     assert_eq!(labels, expected);
+}
+
+/// A drive that is too small for its collection gets blocks, unless somebody asks how its spare area does.
+#[test]
+fn a_size_makes_room_unless_the_spare_area_is_the_question() {
+    let of = |grid: &str| {
+        let text = format!(
+            "schema = \"onefold.study/1\"\nname = \"small\"\n[grid]\npreset = \"tlc\"\nsize = \"1GiB\"\n{grid}workload = \"randwrite,bs=4KiB,requests=300\""
+        );
+        let study = Study::parse(Path::new("small.toml"), &text).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let summary = run_in(folder.path(), &study);
+        summary.rows[0].error.clone()
+    };
+    assert_eq!(of(""), None);
+    assert!(of("\"capacity.op\" = \"7 %\"\n").unwrap().contains("beside the reserve"));
+}
+
+/// Files are called by their names, and by their paths where two have one name; a trace of a grid runs with every seed.
+#[test]
+fn traces_have_short_names_as_long_as_they_differ() {
+    let names = |traces: &str| {
+        let grid = format!("seeds = 3\n[grid]\npreset = \"s1\"\ntrace = [{traces}]");
+        let study = study(&grid).unwrap();
+        study.workloads.iter().map(|load| load.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("\"x/a.csv\", \"y/b.csv\""), ["a.csv", "b.csv"]);
+    assert_eq!(names("\"x/a.csv\", \"y/a.csv\""), ["x/a.csv", "y/a.csv"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.csv");
+    std::fs::write(
+        &trace,
+        "t_ns,op,sector512,nsect,flags,lat_ns\n0,W,0,8,,50000\n100000,W,8,8,,50000\n",
+    )
+    .unwrap();
+    let grid = format!("seeds = 3\n[grid]\n\"capacity.op\" = 0.5\ntrace = \"{}\"", trace.display());
+    let rows = run_in(folder.path(), &study(&grid).unwrap()).rows;
+    assert_eq!(rows.iter().map(|row| row.seed).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(rows.iter().all(|row| row.error.is_none()), "{:?}", rows[0].error);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! `onefold study grid`: a grid without a study file.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_study::{GridText, Options, Study as File, WRITTEN};
+use onefold_study::{GridText, Options, Study as File, keep_grid};
 
 use super::{QuestionArgs, carry_out, program, with_threads};
 use crate::error::{CliError, Exit};
@@ -59,16 +58,8 @@ impl GridArgs {
         let mut study = File::parse(&path, &text)?;
         study.seed = global.seed;
         self.question.question(&study)?;
-        keep(&path, &text)?;
-        let options = Options {
-            threads: 1,
-            only: Vec::new(),
-            policies: Vec::new(),
-            scale: 1.0,
-            memory_bytes: 0,
-            folder,
-            program: program(),
-        };
+        keep_grid(&path, &text)?;
+        let options = Options { program: program(), ..Options::new(folder) };
         let options = with_threads(options, self.threads);
         let code = carry_out(&study, &options, &self.question, global)?;
         let shown = path.display();
@@ -111,30 +102,6 @@ impl GridArgs {
         grid.metrics.clone_from(&self.question.metrics);
         Ok(grid)
     }
-}
-
-/// Writes the study beside its results, so that they can be reported again.
-fn keep(path: &Path, text: &str) -> Result<(), CliError> {
-    let failed = |error: std::io::Error| {
-        CliError::new(
-            Exit::Failed,
-            "study::write",
-            format!("cannot write {}: {error}", path.display()),
-        )
-    };
-    match fs::read_to_string(path) {
-        Ok(old) if old == text => return Ok(()),
-        Ok(old) if !old.starts_with(WRITTEN) => {
-            let text = format!("{} is a file of somebody else", path.display());
-            return Err(CliError::new(Exit::Usage, "study::write", text)
-                .help("name another folder with -o"));
-        }
-        _ => {}
-    }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
-    fs::write(path, text).map_err(failed)
 }
 
 /// The folder of the results of a study, if none is named: that of a grid is where its file lies.

@@ -18,7 +18,11 @@ struct Lines {
 }
 
 fn title(metric: Metric) -> String {
-    let unit = if metric.is_share() { " (%)" } else { "" };
+    let unit = match metric {
+        Metric::Bandwidth => " (MB/s)",
+        _ if metric.is_share() => " (%)",
+        _ => "",
+    };
     format!("{}{unit}", metric.name())
 }
 
@@ -32,7 +36,8 @@ impl Lines {
         let mut head = if alone { vec!["point".to_owned()] } else { ranking.axes.clone() };
         let texts = head.len();
         head.extend(ranking.metrics.iter().map(|metric| title(*metric)));
-        if ranking.best_only {
+        let tells_apart = ranking.best_only && ranking.has_intervals();
+        if tells_apart {
             head.push("not told apart from".to_owned());
         }
         let rows = ranking.points.iter().map(|point| {
@@ -45,7 +50,7 @@ impl Lines {
                 let numbers = ranking.metrics.iter().zip(&point.numbers);
                 row.extend(numbers.map(|(metric, mean)| cell(*metric, mean.as_ref())));
             }
-            if ranking.best_only {
+            if tells_apart {
                 let others = point.not_told_apart.join("; ");
                 row.push(if others.is_empty() { "-".to_owned() } else { others });
             }
@@ -112,7 +117,9 @@ fn caption(ranking: &Ranking) -> Option<String> {
     let metric = ranking.sorted_by?;
     let order = if metric.is_gain() { "highest" } else { "lowest" };
     Some(if ranking.best_only {
-        format!("The {order} {} of each load", metric.name())
+        let chance =
+            if ranking.has_intervals() { "" } else { " (several seeds would tell it from chance)" };
+        format!("The {order} {} of each load{chance}", metric.name())
     } else {
         format!("Each load by {}, {order} first", metric.name())
     })
