@@ -110,6 +110,15 @@ fn points_are_ranked_and_averaged_over_seeds() {
     let random: Vec<f64> = sorted.points[..8].iter().map(|p| p.numbers[0].unwrap().mean).collect();
     assert!(random.is_sorted() && random[0] < random[7], "{random:?}");
     assert_eq!(best.points[0].label, sorted.points[0].label);
+    // More of it is better.
+    let speed = study.metric("bandwidth").unwrap();
+    let asked = Question { sort: Some(speed), ..Question::default() };
+    let sorted_by_speed = Report::answer(&study, &rows, &asked).unwrap().ranking.unwrap();
+    let speeds = |range: std::ops::Range<usize>| -> Vec<f64> {
+        let points = &sorted_by_speed.points[range];
+        points.iter().map(|point| -point.numbers[0].unwrap().mean).collect()
+    };
+    assert!(speeds(0..8).is_sorted() && speeds(8..16).is_sorted(), "{:?}", speeds(0..16));
     assert!(sorted.points[7].numbers[0].unwrap().half_width.unwrap() > 0.0);
     let [by] = sorted.marginals.as_slice() else { panic!("one axis was asked for") };
     assert_eq!((by.values.len(), by.values[0].points), (2, 8));
@@ -148,6 +157,32 @@ workload = "randwrite,bs=4KiB,requests=100"
     let expected =
         ["s1, 64MiB, greedy", "s1, 64MiB, fifo", "tlc, 128MiB, greedy", "tlc, 128MiB, fifo"];
     assert_eq!(labels, expected);
+}
+
+/// A point that failed has no numbers, and not zeroes: neither of a buffer nor of a simulation.
+#[test]
+fn what_failed_has_empty_cells() {
+    let buffers = r#"
+schema = "onefold.study/1"
+name = "tables do not fit"
+device = "300GiB"
+sizes = ["8MiB"]
+policies = ["lru", "aoi:chunk=4KiB"]
+[[workload]]
+name = "w"
+[[workload.source]]
+workload = "write,bs=64KiB,bytes=1MiB"
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let study = Study::parse(Path::new("b.toml"), buffers).unwrap();
+    run_in(folder.path(), &study);
+    let table = csv(folder.path());
+    let (lru, aoi) = (&table[0], &table[1]);
+    assert!(lru["error"].is_empty() && aoi["error"].contains("does not hold the tables"));
+    for column in ["write_pages", "pages_programmed", "slots", "hit_ratio"] {
+        assert!(!lru[column].is_empty() && aoi[column].is_empty(), "{column}: {}", aoi[column]);
+    }
+    assert!(!lru.contains_key("waf"), "nothing was simulated");
 }
 
 /// A drive that is too small for its collection gets blocks, unless somebody asks how its spare area does.
