@@ -104,7 +104,8 @@ ssd|holes-served|actions.rs|s/if loaded\.is_err\(\) && self\.holes_in\(lpn, part
 ssd|holes-dropped|actions.rs|s/all = all\.and\(done\);/done?;/|what a policy decided is done, also after an error
 ssd|holes-torn|actions.rs|s/let torn = self\.holes_in\(lpn, part\)\.bits\(\) != 0;/let torn = false;/|a write over half of what cannot be read fails
 ssd|holes-unclosed|holes.rs|s/\*holes &= !parts\.bits\(\);//|a part that was stored is no hole
-ssd|stranded-lost|holes.rs|s/self\.stranded\.insert\(lpn, Stranded \{[^}]*\}\);//|what could not be programmed stays in DRAM
+ssd|stranded-lost|holes.rs|s/self\.stranded\.insert\(lpn, unit\);//|what could not be programmed stays in DRAM
+ssd|stranded-dirty-lost|holes.rs|s/unit\.dirty \|= older\.dirty;//|what the host wrote of a unit before counts when it is programmed at last
 ssd|stranded-landed|actions.rs|s/buffer\.holes\.land\(entry\.lpn\);//|what is programmed is newer than what was stranded
 ssd|stranded-flushed|decide.rs|s/Ok\(ready\.max\(self\.settle_stranded\(times\)\?\)\)/Ok(ready)/|a flush programs what was stranded
 ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\)\);//|what was trimmed is nowhere
