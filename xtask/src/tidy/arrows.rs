@@ -50,6 +50,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("serve", &["units", "device"]),
+    ("crash", &["units", "format", "device"]),
+    (
+        "try",
+        &["units", "journal", "trace", "tracefile", "config", "sim", "device", "serve", "crash"],
+    ),
     (
         "cli",
         &[
@@ -67,6 +72,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "study",
             "device",
             "serve",
+            "crash",
+            "try",
         ],
     ),
 ];

@@ -55,6 +55,12 @@ impl Logged {
         self.entry.sectors == 0
     }
 
+    /// Byte of the log from which on its data are.
+    #[must_use]
+    pub const fn data_at(&self) -> u64 {
+        self.data_at
+    }
+
     /// Bytes of data in the log.
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
