@@ -153,13 +153,15 @@ impl<D: BlockDevice> Server<D> {
         self.registry.memory()
     }
 
-    /// Ends all connections, flushes the device, and ends the recording.
+    /// Ends all connections, flushes the device, and ends the recording and the log.
     pub fn stop(mut self) -> Result<(), ServeError> {
         self.shut_down();
         let flushed = self.observed.flush().map(drop);
         let recorded = self.observed.recorder().map_or(Ok(()), |r| r.finish().map(drop));
         flushed.map_err(|status| ServeError::Flush { status })?;
-        recorded.map_err(|source| ServeError::Recording { source })
+        recorded.map_err(|source| ServeError::Recording { source })?;
+        self.observed.log().map_or(Ok(()), |log| log.finish().map(drop))?;
+        Ok(())
     }
 
     fn shut_down(&mut self) {

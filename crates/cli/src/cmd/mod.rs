@@ -10,5 +10,6 @@ pub(crate) mod ssd;
 pub(crate) mod stack;
 pub(crate) mod study;
 pub(crate) mod trace;
+pub(crate) mod r#try;
 pub(crate) mod volume;
 mod written;

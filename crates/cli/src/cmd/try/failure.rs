@@ -1,0 +1,32 @@
+//! What goes wrong with tapes and trials, as a user meets it.
+
+use onefold_crash::CrashError;
+use onefold_try::TryError;
+
+use crate::error::{CliError, Exit};
+
+impl From<TryError> for CliError {
+    fn from(error: TryError) -> Self {
+        let (exit, code) = match error {
+            TryError::Serve(error) => return error.into(),
+            TryError::Log(error) => return error.into(),
+            TryError::Crash(error) => return error.into(),
+            TryError::TapeExists { .. } | TryError::NoTape { .. } => (Exit::Usage, "tape::folder"),
+            TryError::About { .. } | TryError::Printed { .. } => (Exit::Failed, "tape::damaged"),
+            _ => (Exit::Failed, "try::failed"),
+        };
+        Self::new(exit, code, error)
+    }
+}
+
+impl From<CrashError> for CliError {
+    fn from(error: CrashError) -> Self {
+        let (exit, code) = match error {
+            CrashError::Log(error) => return error.into(),
+            CrashError::Name { .. } => (Exit::Usage, "crash::state"),
+            CrashError::Beyond { .. } => (Exit::Usage, "crash::base"),
+            _ => (Exit::Failed, "crash::failed"),
+        };
+        Self::new(exit, code, error)
+    }
+}

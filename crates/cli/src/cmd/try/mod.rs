@@ -1,0 +1,3 @@
+//! `onefold try`.
+
+mod failure;
