@@ -8,3 +8,8 @@
 //! | `account` | bytes by hop: program, file system, drives in virtual time |
 //! | `explore` | power cuts: states mounted and checked, failing ones shrunk |
 #![forbid(unsafe_code)]
+
+mod error;
+pub mod room;
+
+pub use error::TryError;
