@@ -1,25 +1,59 @@
-//! Why a program cannot be tried.
+//! Why a program cannot be tried, or its power cuts cannot be explored.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use onefold_crash::CrashError;
 use onefold_device::WriteLogError;
 use onefold_serve::ServeError;
 use onefold_units::Status;
 
-/// Why a program cannot be tried.
+use crate::room::FileSystem;
+
+/// Why a program cannot be tried, or its power cuts cannot be explored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TryError {
-    /// A file failed.
+    /// No file system has this name.
+    #[error("no file system `{found}`, expected ext4, xfs, btrfs, f2fs or none")]
+    UnknownFileSystem {
+        /// The name.
+        found: String,
+    },
+    /// Only root mounts file systems.
+    #[error(
+        "mounting {fs} needs root: run this with sudo, or say `--fs none`, which mounts no file system"
+    )]
+    NotRoot {
+        /// What was to be mounted.
+        fs: FileSystem,
+    },
+    /// A program of the system is missing.
+    #[error("`{tool}` is missing: install the Debian package {package}, or what has it elsewhere")]
+    NoTool {
+        /// The program.
+        tool: &'static str,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// A program of the system failed.
+    #[error("{action} failed, {}: {output}", ended(*.code))]
+    Tool {
+        /// The command.
+        action: String,
+        /// How it ended; `None`: by a signal.
+        code: Option<i32>,
+        /// The end of what it said.
+        output: String,
+    },
+    /// The operating system refused something.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,
-        /// The file.
+        /// With which file.
         path: PathBuf,
-        /// What the system said.
+        /// Why it failed.
         source: io::Error,
     },
     /// The device failed.
@@ -60,7 +94,7 @@ pub enum TryError {
         /// The folder.
         folder: PathBuf,
     },
-    /// States cannot be had.
+    /// The states cannot be had.
     #[error(transparent)]
     Crash(#[from] CrashError),
     /// The log of writes failed.
@@ -72,7 +106,13 @@ pub enum TryError {
 }
 
 impl TryError {
-    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
+    /// A function from errors of the system to this error.
+    pub(crate) fn io(action: &'static str, path: &std::path::Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
     }
+}
+
+/// How a program ended, in words.
+fn ended(code: Option<i32>) -> String {
+    code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"))
 }

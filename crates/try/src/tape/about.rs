@@ -105,11 +105,11 @@ impl About {
     /// # Errors
     /// The file system refuses.
     pub fn write(&self, path: &Path) -> Result<(), TryError> {
-        let failed = |source| TryError::io("write", path, source);
+        let failed = TryError::io("write", path);
         let text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
         let new = path.with_extension("json.new");
-        fs::write(&new, text + "\n").map_err(failed)?;
-        fs::rename(&new, path).map_err(failed)
+        fs::write(&new, text + "\n").map_err(&failed)?;
+        fs::rename(&new, path).map_err(&failed)
     }
 
     pub(super) fn read(path: &Path) -> Result<Self, TryError> {

@@ -18,10 +18,10 @@ const BLOCK: usize = 4096;
 
 /// Copies what a device holds into a new file.
 pub(super) fn copy(device: &impl BlockDevice, path: &Path) -> Result<(), TryError> {
-    let failed = |source| TryError::io("write", path, source);
+    let failed = TryError::io("write", path);
     let unread = |status: Status| TryError::Device { action: "read", status };
-    let file = File::create_new(path).map_err(failed)?;
-    file.set_len(device.size()).map_err(failed)?;
+    let file = File::create_new(path).map_err(&failed)?;
+    file.set_len(device.size()).map_err(&failed)?;
     let mut buffer = vec![0; index64(STEP)];
     let mut at = 0;
     while at < device.size() {
@@ -30,7 +30,7 @@ pub(super) fn copy(device: &impl BlockDevice, path: &Path) -> Result<(), TryErro
         while extent.mapped && at < end {
             let part = &mut buffer[..index64((end - at).min(STEP))];
             device.read(at, part).map_err(unread)?;
-            put(&file, at, part).map_err(failed)?;
+            put(&file, at, part).map_err(&failed)?;
             at += onefold_units::convert::u64_from(part.len());
         }
         at = end;

@@ -30,7 +30,7 @@ pub fn keep<D: BlockDevice>(
     if let Err(source) = fs::create_dir(folder) {
         return Err(match source.kind() {
             std::io::ErrorKind::AlreadyExists => TryError::TapeExists { folder: folder.to_owned() },
-            _ => TryError::io("create", folder, source),
+            _ => TryError::io("create", folder)(source),
         });
     }
     base::copy(&device, &folder.join(BASE))?;

@@ -27,7 +27,7 @@ impl Printed {
     /// # Errors
     /// The file is there already, or cannot be made.
     pub fn create(path: &Path) -> Result<Self, TryError> {
-        let file = File::create_new(path).map_err(|source| TryError::io("create", path, source))?;
+        let file = File::create_new(path).map_err(TryError::io("create", path))?;
         Ok(Self { file })
     }
 
@@ -52,13 +52,13 @@ pub fn lines(path: &Path) -> Result<Vec<Line>, TryError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(TryError::io("read", path, source)),
+        Err(source) => return Err(TryError::io("read", path)(source)),
     };
     let (mut reader, mut lines, mut bytes) = (BufReader::new(file), Vec::new(), Vec::new());
     loop {
         bytes.clear();
         let read = reader.read_until(b'\n', &mut bytes);
-        read.map_err(|source| TryError::io("read", path, source))?;
+        read.map_err(TryError::io("read", path))?;
         let Some(line) = bytes.strip_suffix(b"\n") else { return Ok(lines) };
         let text = String::from_utf8_lossy(line);
         let parts = text.split_once('\t');
