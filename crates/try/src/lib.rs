@@ -11,6 +11,7 @@
 
 mod error;
 pub mod room;
+pub mod run;
 pub mod tape;
 
 pub use error::TryError;

@@ -171,7 +171,8 @@ impl FileSystem {
         let tool = self.tool(name);
         let output = tool.output(tool.command()?.args(arguments).arg(image))?;
         Ok((!output.status.success()).then(|| {
-            let code = output.status.code().map_or("a signal".into(), |code| code.to_string());
+            let code =
+                output.status.code().map_or_else(|| "a signal".to_owned(), |code| code.to_string());
             format!("{name} ended with {code}: {}", said(&output))
         }))
     }
