@@ -63,7 +63,7 @@ impl State {
             let start = log.events()[event].offset / log.unit_bytes();
             for version in log.written(event) {
                 let unit = log.versions()[version].unit;
-                let durable = State { at: self.at, pending: Pending::None };
+                let durable = Self { at: self.at, pending: Pending::None };
                 let is_lost = |chosen: Option<usize>| chosen.is_none_or(|chosen| chosen < version);
                 if !is_lost(chosen(log, self, unit)) || !is_lost(chosen(log, &durable, unit)) {
                     continue;
@@ -77,13 +77,13 @@ impl State {
                 }
             }
         }
-        whole(log, pieces)
+        whole(log, &pieces)
     }
 }
 
 /// The same pieces, where those of one event that are all that it wrote are one. A discard has versions only of units that held
 /// something.
-fn whole(log: &Log, pieces: Vec<Piece>) -> Vec<Piece> {
+fn whole(log: &Log, pieces: &[Piece]) -> Vec<Piece> {
     let mut all = Vec::new();
     for of_event in pieces.chunk_by(|one, next| one.event == next.event) {
         let event = of_event[0].event;
