@@ -123,6 +123,18 @@ impl BlockDevice for Disk {
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
         let left = self.log.size().checked_sub(offset).filter(|left| *left > 0);
         let len = left.ok_or(Status::InvalidField)?.min(len.max(1));
-        Ok(Extent { len, mapped: true })
+        let unit = self.log.unit_bytes();
+        let units = offset / unit..(offset + len).div_ceil(unit);
+        let base = self.log.data_from(offset);
+        let touched = self.log.touched(units.clone()).next();
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = written.range(units).next().map(|(unit, _)| *unit);
+        let units =
+            touched.into_iter().chain(written).map(|number| number * unit..(number + 1) * unit);
+        // What begins first, or has begun.
+        let first = units.chain(base).min_by_key(|range| range.start.max(offset));
+        let mapped = first.as_ref().is_some_and(|range| range.start <= offset);
+        let end = first.map_or(u64::MAX, |range| if mapped { range.end } else { range.start });
+        Ok(Extent { len: len.min(end - offset), mapped })
     }
 }

@@ -190,7 +190,7 @@ impl Log {
     }
 
     /// The next range of the disk before that is no hole; where the file system cannot tell, all the rest.
-    fn data_from(&self, at: u64) -> Option<Range<u64>> {
+    pub(crate) fn data_from(&self, at: u64) -> Option<Range<u64>> {
         let start = match seek(&self.base, SeekFrom::Data(at)) {
             Ok(start) => start,
             Err(rustix::io::Errno::NXIO) => return None,

@@ -34,6 +34,9 @@ pub struct States<'a> {
     promised: Vec<usize>,
     /// First position of interest.
     since: usize,
+    /// Rounds by chance without a new content, since the last one, and after how many of them to end.
+    idle: u64,
+    idle_limit: u64,
 }
 
 impl<'a> States<'a> {
@@ -53,6 +56,8 @@ impl<'a> States<'a> {
             seed: 0,
             promised: Vec::new(),
             since: 0,
+            idle: 0,
+            idle_limit: u64::MAX,
         }
     }
 
@@ -79,6 +84,13 @@ impl<'a> States<'a> {
         self
     }
 
+    /// Ends after so many rounds by chance that brought nothing new.
+    #[must_use]
+    pub const fn ending_after_idle(mut self, rounds: u64) -> Self {
+        self.idle_limit = rounds;
+        self
+    }
+
     /// States so far whose content another one had.
     #[must_use]
     pub const fn repeated(&self) -> u64 {
@@ -94,6 +106,7 @@ impl<'a> States<'a> {
             let digest = self.digester.digest(self.log, &state)?;
             let promised = self.promised.partition_point(|from| *from <= state.at);
             if self.seen.insert((digest, promised)) {
+                self.idle = 0;
                 return Ok(Some((state, digest)));
             }
             self.repeated += 1;
@@ -115,11 +128,13 @@ impl<'a> States<'a> {
                     Kind::One => Kind::Random,
                     Kind::Random => {
                         self.round += 1;
+                        self.idle += 1;
                         Kind::Random
                     }
                 };
             }
-            if self.kind == Kind::Random && self.round >= self.rounds {
+            let is_over = self.round >= self.rounds || self.idle >= self.idle_limit;
+            if self.kind == Kind::Random && is_over {
                 return None;
             }
             if self.at >= self.since {

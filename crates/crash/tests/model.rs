@@ -253,6 +253,17 @@ fn writes_to_a_state_change_nothing_else() {
     assert!(disk.read(u64::try_from(PAGES * PAGE).unwrap() - 1, &mut [0; 2]).is_err());
     assert_eq!(contents(&log, &state), [100, 102, 2, 3, 4, 5]);
     assert_eq!(before, (std::fs::read(&path).unwrap(), std::fs::read(&base).unwrap()));
+    // Holes of the disk before are told, where nothing was written.
+    std::fs::File::create(&base).unwrap().set_len(u64::try_from(64 * PAGE).unwrap()).unwrap();
+    let log = Arc::new(Log::open(&path, &base).unwrap());
+    let disk = Disk::new(log.clone(), &state);
+    disk.write(40 * 4096, &[1; 10], false).unwrap();
+    let extent = |page: u64| {
+        let extent = disk.extent(page * 4096, disk.size()).unwrap();
+        (extent.len / 4096, extent.mapped)
+    };
+    let told = [0, 1, 2, 39, 40, 41].map(extent);
+    assert_eq!(told, [(1, true), (1, true), (38, false), (1, false), (1, true), (23, false)]);
 }
 
 /// A content that was right when nothing was promised is another state once something is.

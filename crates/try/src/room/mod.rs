@@ -8,3 +8,4 @@ mod tool;
 pub use file_system::FileSystem;
 pub use mounted::Mounted;
 pub use namespace::keep_mounts_private;
+pub(crate) use tool::Tool;
