@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     PartlyRepaired,
     /// `check` or `scrub` could not run (fsck(8)).
     CheckFailed,
+    /// The program of `try` cannot be started.
+    NotFound,
     /// Ended by SIGINT.
     Interrupted,
     /// Ended by SIGTERM.
@@ -33,7 +35,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every way to end, in the order of the table.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Ok,
         Self::Failed,
         Self::Repaired,
@@ -44,6 +46,7 @@ impl Exit {
         Self::Busy,
         Self::PartlyRepaired,
         Self::CheckFailed,
+        Self::NotFound,
         Self::Interrupted,
         Self::Terminated,
     ];
@@ -58,6 +61,7 @@ impl Exit {
             Self::BadTrace | Self::Damaged => 4,
             Self::Busy | Self::PartlyRepaired => 5,
             Self::CheckFailed => 8,
+            Self::NotFound => 127,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }
@@ -70,6 +74,7 @@ impl Exit {
                 "check, scrub"
             }
             Self::BadTrace => "reading a trace",
+            Self::NotFound => "try",
             Self::Ok
             | Self::Failed
             | Self::Usage
@@ -95,6 +100,7 @@ impl Exit {
             Self::Busy => "the image, volume, folder or socket is in use",
             Self::PartlyRepaired => "something was repaired, and something else was not",
             Self::CheckFailed => "the check could not run",
+            Self::NotFound => "the program cannot be started",
             Self::Interrupted => "ended by SIGINT; a result so far is kept and says so",
             Self::Terminated => "ended by SIGTERM; a result so far is kept and says so",
         }

@@ -26,6 +26,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a program on a disk that keeps a tape: what it writes to flash, and which power cuts it survives
+    Try(cmd::r#try::Try),
+    /// Say in the tape of `onefold try` that something is promised from now on; for the program that it runs
+    Mark(cmd::r#try::Mark),
     /// Look into, convert and generate block traces
     #[command(subcommand)]
     Trace(cmd::trace::Trace),
@@ -83,6 +87,8 @@ fn main() -> ExitCode {
     let checked = if cli.command.prints() { cli.global.expect_output() } else { Ok(()) };
     let drawn = if cli.command.draws() { Ok(()) } else { cli.global.expect_no_pictures() };
     let result = drawn.and(checked).and_then(|()| match cli.command {
+        Command::Try(tried) => tried.run(&cli.global),
+        Command::Mark(mark) => mark.run(),
         Command::Trace(trace) => trace.run(&cli.global),
         Command::Sim(sim) => sim.run(&cli.global),
         Command::Study(study) => study.run(&cli.global),

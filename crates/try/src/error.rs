@@ -102,6 +102,36 @@ pub enum TryError {
         /// What failed.
         problem: String,
     },
+    /// There is no program.
+    #[error("no program to run: say `-- COMMAND ARGUMENT...`")]
+    NothingToRun,
+    /// The program cannot be started.
+    #[error("cannot run `{program}`: {source}")]
+    NoProgram {
+        /// Its name.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What was to be done before failed.
+    #[error("`{command}`, which prepares the disk, failed, {}", ended(*.code))]
+    Prepare {
+        /// The command.
+        command: String,
+        /// How it ended; `None`: by a signal.
+        code: Option<i32>,
+    },
+    /// No tape is kept of this process.
+    #[error(
+        "no tape is kept of this: ONEFOLD_TRY is not set, as it is for what `onefold try` runs"
+    )]
+    NotTried,
+    /// A mark was refused.
+    #[error("cannot mark: {problem}")]
+    Mark {
+        /// Why.
+        problem: String,
+    },
     /// The states cannot be had.
     #[error(transparent)]
     Crash(#[from] CrashError),

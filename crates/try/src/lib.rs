@@ -12,6 +12,7 @@
 mod error;
 pub mod explore;
 pub mod room;
+pub mod run;
 pub mod tape;
 
 pub use error::TryError;

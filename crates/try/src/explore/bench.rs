@@ -13,12 +13,8 @@ use onefold_serve::Folder;
 use super::check::{self, Ended};
 use super::files::StateFiles;
 use super::promises::{Promise, Promises};
-use super::scratch::Scratch;
 use crate::TryError;
-use crate::room::{FileSystem, Mounted, Tool};
-
-/// Ends what it runs when the thread that started it does.
-const SETPRIV: Tool = Tool { name: "setpriv", package: "util-linux" };
+use crate::room::{FileSystem, MARKS_VARIABLE, Mounted, Place};
 
 /// What is checked in each state.
 #[derive(Clone, Debug)]
@@ -92,10 +88,10 @@ pub(super) struct Workshop<'a> {
     pub(super) promises: &'a Promises,
     pub(super) checks: &'a Checks,
     pub(super) stop: &'a AtomicBool,
-    /// Before the scratch folder in which it is mounted.
+    /// Before the place in which it is mounted.
     folder: Folder,
     files: PathBuf,
-    scratch: Scratch,
+    place: Place,
     runs: AtomicU64,
     benches: AtomicU64,
 }
@@ -107,31 +103,30 @@ impl<'a> Workshop<'a> {
         checks: &'a Checks,
         stop: &'a AtomicBool,
     ) -> Result<Self, TryError> {
-        let scratch = Scratch::new()?;
-        let files = scratch.folder("states")?;
+        let place = Place::new()?;
+        let files = place.folder("states")?;
         let folder = Folder::mount(StateFiles::new(Arc::clone(log), Vec::new()), &files)?;
         let (runs, benches) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { log, promises, checks, stop, folder, files, scratch, runs, benches })
+        Ok(Self { log, promises, checks, stop, folder, files, place, runs, benches })
     }
 
     /// A bench for one thread.
     pub(super) fn bench(&self) -> Result<Bench<'_>, TryError> {
         let number = self.benches.fetch_add(1, Relaxed);
-        let place = self.scratch.folder(&format!("bench{number}"))?;
-        let mnt = place.join("mnt");
-        fs::create_dir(&mnt).map_err(TryError::io("create", &mnt))?;
-        Ok(Bench { workshop: self, mnt, written: None, setpriv: SETPRIV.find().ok(), place })
+        let folder = self.place.folder(&format!("bench{number}"))?;
+        let mnt = self.place.folder(&format!("bench{number}/mnt"))?;
+        Ok(Bench { workshop: self, mnt, written: None, folder })
     }
 }
 
 /// Where one thread tries states.
 pub(super) struct Bench<'a> {
     workshop: &'a Workshop<'a>,
-    place: PathBuf,
+    /// For small files.
+    folder: PathBuf,
     mnt: PathBuf,
     /// How many lines and marks are in the files for the check.
     written: Option<(usize, usize)>,
-    setpriv: Option<PathBuf>,
 }
 
 impl Bench<'_> {
@@ -141,16 +136,16 @@ impl Bench<'_> {
         state: &State,
         promised: usize,
     ) -> Result<Option<Problem>, TryError> {
-        let shop = self.workshop;
-        let name = state.name(shop.log);
+        let workshop = self.workshop;
+        let name = state.name(workshop.log);
         // The last file of the same state may not be closed yet: a loop device closes it later.
-        let file = format!("{}.{name}", shop.runs.fetch_add(1, Relaxed));
-        let path = shop.files.join(&file);
+        let file = format!("{}.{name}", workshop.runs.fetch_add(1, Relaxed));
+        let path = workshop.files.join(&file);
         // As long as it is open, it keeps what was written to it.
         let open = File::open(&path).map_err(TryError::io("open", &path))?;
         let problem = self.try_file(&path, &name, promised);
         drop(open);
-        shop.folder.forget(&file);
+        workshop.folder.forget(&file);
         problem
     }
 
@@ -189,20 +184,13 @@ impl Bench<'_> {
         let Checks { fs, command, timeout, .. } = self.workshop.checks;
         let Some(text) = command else { return Ok(None) };
         self.write_promises(promised)?;
-        let mut command = match &self.setpriv {
-            Some(setpriv) => {
-                let mut command = Command::new(setpriv);
-                command.args(["--pdeathsig", "KILL", "/bin/sh"]);
-                command
-            }
-            None => Command::new("/bin/sh"),
-        };
-        command.args(["-c", text]);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", text]).env(MARKS_VARIABLE, self.workshop.place.marks());
         command.env("ONEFOLD_STATE", name).env("ONEFOLD_DEVICE", path);
-        command.env("ONEFOLD_STDOUT", self.place.join("stdout"));
-        command.env("ONEFOLD_MARKS", self.place.join("marks"));
-        command.current_dir(if *fs == FileSystem::None { &self.place } else { &self.mnt });
-        let output = self.place.join("output");
+        command.env("ONEFOLD_STDOUT", self.folder.join("stdout"));
+        command.env("ONEFOLD_MARKS", self.folder.join("marks"));
+        command.current_dir(if *fs == FileSystem::None { &self.folder } else { &self.mnt });
+        let output = self.folder.join("output");
         let ended = check::run(&mut command, &output, *timeout, self.workshop.stop)?;
         Ok(problem(ended))
     }
@@ -215,7 +203,7 @@ impl Bench<'_> {
             return Ok(());
         }
         for (name, promises) in [("stdout", lines), ("marks", marks)] {
-            let path = self.place.join(name);
+            let path = self.folder.join(name);
             let line = |promise: &Promise| format!("{}\n", promise.text);
             let text: String = promises.iter().map(line).collect();
             fs::write(&path, text).map_err(TryError::io("write", &path))?;

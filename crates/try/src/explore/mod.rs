@@ -9,7 +9,6 @@ mod check;
 mod files;
 mod promises;
 mod report;
-mod scratch;
 mod search;
 mod shrink;
 
@@ -17,5 +16,4 @@ pub use bench::{Checks, Problem, ProblemKind};
 pub use files::StateFiles;
 pub use promises::{Promise, Promises};
 pub use report::{Cause, Failing, Finding, Lost, NameOf, Report};
-pub use scratch::Scratch;
 pub use search::{Amount, Search, Shard, explore};

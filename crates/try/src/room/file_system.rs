@@ -172,7 +172,7 @@ impl FileSystem {
         let output = output(tool.command()?.args(arguments).arg(image))?;
         Ok((!output.status.success()).then(|| {
             let code =
-                output.status.code().map_or_else(|| "a signal".into(), |code| code.to_string());
+                output.status.code().map_or_else(|| "a signal".to_owned(), |code| code.to_string());
             format!("{name} ended with {code}: {}", said(&output))
         }))
     }

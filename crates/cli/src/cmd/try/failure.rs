@@ -12,6 +12,13 @@ impl From<TryError> for CliError {
             TryError::Log(error) => return error.into(),
             TryError::Crash(error) => return error.into(),
             TryError::TapeExists { .. } | TryError::NoTape { .. } => (Exit::Usage, "tape::folder"),
+            TryError::NotRoot { .. } => (Exit::Usage, "try::root"),
+            TryError::NoTool { .. } => (Exit::Failed, "try::tool"),
+            TryError::UnknownFileSystem { .. } => (Exit::Usage, "try::file_system"),
+            TryError::NoProgram { .. } => (Exit::NotFound, "try::program"),
+            TryError::NothingToRun | TryError::NotTried => (Exit::Usage, "try::nothing"),
+            TryError::Mark { .. } => (Exit::Usage, "try::mark"),
+            TryError::Prepare { .. } => (Exit::Failed, "try::prepare"),
             TryError::About { .. } | TryError::Printed { .. } => (Exit::Failed, "tape::damaged"),
             _ => (Exit::Failed, "try::failed"),
         };
