@@ -94,6 +94,14 @@ pub enum TryError {
         /// The folder.
         folder: PathBuf,
     },
+    /// A check that fails anyway tells nothing of power cuts.
+    #[error("fix the check first: it fails without a power cut, in the state `{state}`: {problem}")]
+    FailsAnyway {
+        /// The name of the last state.
+        state: String,
+        /// What failed.
+        problem: String,
+    },
     /// There is no program.
     #[error("no program to run: say `-- COMMAND ARGUMENT...`")]
     NothingToRun,

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod explore;
 pub mod room;
 pub mod run;
 pub mod tape;

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::tool::{Tool, said};
+use super::tool::{Tool, output, said};
 use crate::TryError;
 
 /// Extended options of `mkfs.ext4` on a file without data: inode tables are zeroes already.
@@ -169,7 +169,7 @@ impl FileSystem {
     pub fn check(self, image: &Path) -> Result<Option<String>, TryError> {
         let Some((name, arguments)) = self.fsck() else { return Ok(None) };
         let tool = self.tool(name);
-        let output = tool.output(tool.command()?.args(arguments).arg(image))?;
+        let output = output(tool.command()?.args(arguments).arg(image))?;
         Ok((!output.status.success()).then(|| {
             let code =
                 output.status.code().map_or_else(|| "a signal".to_owned(), |code| code.to_string());
