@@ -8,3 +8,5 @@
 //! | `account` | bytes by hop: program, file system, drives in virtual time |
 //! | `explore` | power cuts: states mounted and checked, failing ones shrunk |
 #![forbid(unsafe_code)]
+
+pub mod account;
