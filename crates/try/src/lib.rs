@@ -9,6 +9,7 @@
 //! | `explore` | power cuts: states mounted and checked, failing ones shrunk |
 #![forbid(unsafe_code)]
 
+pub mod account;
 mod error;
 pub mod explore;
 pub mod room;
