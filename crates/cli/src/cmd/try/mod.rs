@@ -3,11 +3,15 @@
 mod failure;
 mod mark;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use clap::Args;
+use onefold_try::explore::{Amount, Checks, Promises, Search, Shard, explore};
 use onefold_try::room::{FileSystem, Place, keep_mounts_private};
 use onefold_try::run::{self, Plan, Ran};
 use onefold_units::numbers;
@@ -36,10 +40,19 @@ pub(crate) struct Try {
     /// What a shell does on the disk before the tape begins: install, load
     #[arg(long, value_name = "COMMAND")]
     prepare: Option<String>,
+    /// Cut the power, and run this in a shell in each state that the disk can be in: exit code 0 means that all is well
+    #[arg(long, value_name = "COMMAND")]
+    check: Option<String>,
+    /// How many states to look at, or all that can be counted; 0: no power cuts
+    #[arg(long, value_name = "N|all", default_value = "1000", value_parser = parse_states)]
+    states: Amount,
+    /// Threads [default: as many as processors]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
     /// Keep the tape in this new folder
     #[arg(long, value_name = "DIRECTORY")]
     tape: Option<PathBuf>,
-    /// How long the program may run
+    /// How long the program may run, and each check
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_time)]
     timeout: Duration,
     /// The program and its arguments. It runs in the file system, and has ONEFOLD_DIR, ONEFOLD_DEVICE and ONEFOLD_TRY in its environment
@@ -57,6 +70,14 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn parse_states(text: &str) -> Result<Amount, String> {
+    if text == "all" {
+        return Ok(Amount::All);
+    }
+    let expected = |error| format!("found {text:?}, {error}; expected a number of states, or all");
+    Ok(Amount::First(numbers::count(text).map_err(expected)?))
+}
+
 impl Try {
     pub(crate) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         self.fs.expect_usable(true)?;
@@ -71,6 +92,7 @@ impl Try {
         global.interrupt.end_if_asked();
         let ran = ran?;
         Self::tell(&ran, global);
+        self.cut(&ran, global)?;
         Ok(code(&ran))
     }
 
@@ -87,6 +109,34 @@ impl Try {
             timeout: Some(self.timeout),
             is_shown: !global.quiet,
         }
+    }
+
+    /// Cuts the power.
+    fn cut(&self, ran: &Ran, global: &Global) -> Result<(), CliError> {
+        let log = Arc::new(ran.tape.log()?);
+        let program = ran.tape.about().program.clone().unwrap_or_default();
+        let promises = Promises::new(&log, &ran.tape.printed()?, program.ended_entry);
+        let search = Search {
+            checks: Checks {
+                fs: self.fs,
+                mount: self.mount.clone(),
+                command: self.check.clone(),
+                timeout: self.timeout,
+            },
+            amount: self.states,
+            shard: Shard::WHOLE,
+            jobs: self.jobs.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN),
+            since: log.behind(program.began_entry),
+            seed: global.seed,
+            name_of: &|_, _| None,
+            progress: &|_, _| {},
+        };
+        let report = global.interrupt.softly(|stop| explore(&log, &promises, &search, stop))?;
+        println!("{} states, {:?}, {} failing, {:.1} s", report.states, report.checked, report.failing.len(), report.seconds);
+        for finding in &report.findings {
+            println!("{} ({} states, {})", finding.sentence(), finding.states.len(), finding.state);
+        }
+        Ok(())
     }
 
     /// What was not as it should be.
