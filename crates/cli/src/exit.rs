@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     PartlyRepaired,
     /// `check` or `scrub` could not run (fsck(8)).
     CheckFailed,
+    /// A power cut breaks what a program promised, or its file system.
+    PowerCut,
     /// The program of `try` cannot be started.
     NotFound,
     /// Ended by SIGINT.
@@ -35,7 +37,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every way to end, in the order of the table.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Ok,
         Self::Failed,
         Self::Repaired,
@@ -45,6 +47,7 @@ impl Exit {
         Self::Damaged,
         Self::Busy,
         Self::PartlyRepaired,
+        Self::PowerCut,
         Self::CheckFailed,
         Self::NotFound,
         Self::Interrupted,
@@ -60,6 +63,7 @@ impl Exit {
             Self::Infeasible => 3,
             Self::BadTrace | Self::Damaged => 4,
             Self::Busy | Self::PartlyRepaired => 5,
+            Self::PowerCut => 7,
             Self::CheckFailed => 8,
             Self::NotFound => 127,
             Self::Interrupted => 130,
@@ -74,6 +78,7 @@ impl Exit {
                 "check, scrub"
             }
             Self::BadTrace => "reading a trace",
+            Self::PowerCut => "crash explore",
             Self::NotFound => "try",
             Self::Ok
             | Self::Failed
@@ -99,6 +104,7 @@ impl Exit {
             Self::Damaged => "something is damaged or lost, and was not repaired",
             Self::Busy => "the image, volume, folder or socket is in use",
             Self::PartlyRepaired => "something was repaired, and something else was not",
+            Self::PowerCut => "a state after a power cut fails",
             Self::CheckFailed => "the check could not run",
             Self::NotFound => "the program cannot be started",
             Self::Interrupted => "ended by SIGINT; a result so far is kept and says so",

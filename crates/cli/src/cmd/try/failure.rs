@@ -18,6 +18,7 @@ impl From<TryError> for CliError {
             TryError::NoProgram { .. } => (Exit::NotFound, "try::program"),
             TryError::NothingToRun | TryError::NotTried => (Exit::Usage, "try::nothing"),
             TryError::Mark { .. } => (Exit::Usage, "try::mark"),
+            TryError::FailsAnyway { .. } => (Exit::Failed, "crash::check"),
             TryError::Prepare { .. } => (Exit::Failed, "try::prepare"),
             TryError::About { .. } | TryError::Printed { .. } => (Exit::Failed, "tape::damaged"),
             _ => (Exit::Failed, "try::failed"),

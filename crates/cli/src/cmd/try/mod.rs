@@ -60,7 +60,7 @@ pub(crate) struct Try {
     command: Vec<String>,
 }
 
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let nanos = numbers::time(text)
         .map_err(|error| format!("found {text:?}, {error}; expected a time, such as 90s or 10m"))?;
     if nanos == 0 {
