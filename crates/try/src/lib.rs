@@ -12,6 +12,7 @@
 pub mod account;
 mod error;
 pub mod explore;
+pub mod junit;
 pub mod room;
 pub mod run;
 pub mod tape;
