@@ -27,6 +27,8 @@ pub(crate) enum Exit {
     CheckFailed,
     /// A power cut breaks what a program promised, or its file system.
     PowerCut,
+    /// A budget of `try` is broken.
+    Budget,
     /// The program of `try` cannot be started.
     NotFound,
     /// Ended by SIGINT.
@@ -37,7 +39,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every way to end, in the order of the table.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Ok,
         Self::Failed,
         Self::Repaired,
@@ -47,6 +49,7 @@ impl Exit {
         Self::Damaged,
         Self::Busy,
         Self::PartlyRepaired,
+        Self::Budget,
         Self::PowerCut,
         Self::CheckFailed,
         Self::NotFound,
@@ -63,6 +66,7 @@ impl Exit {
             Self::Infeasible => 3,
             Self::BadTrace | Self::Damaged => 4,
             Self::Busy | Self::PartlyRepaired => 5,
+            Self::Budget => 6,
             Self::PowerCut => 7,
             Self::CheckFailed => 8,
             Self::NotFound => 127,
@@ -78,7 +82,8 @@ impl Exit {
                 "check, scrub"
             }
             Self::BadTrace => "reading a trace",
-            Self::PowerCut => "crash explore",
+            Self::Budget => "try",
+            Self::PowerCut => "try, crash explore",
             Self::NotFound => "try",
             Self::Ok
             | Self::Failed
@@ -104,6 +109,7 @@ impl Exit {
             Self::Damaged => "something is damaged or lost, and was not repaired",
             Self::Busy => "the image, volume, folder or socket is in use",
             Self::PartlyRepaired => "something was repaired, and something else was not",
+            Self::Budget => "a budget is broken",
             Self::PowerCut => "a state after a power cut fails",
             Self::CheckFailed => "the check could not run",
             Self::NotFound => "the program cannot be started",

@@ -75,7 +75,11 @@ impl Command {
 
     /// Whether the result may be one of tests.
     const fn tests(&self) -> bool {
-        matches!(self, Self::Crash(crash) if crash.tests())
+        match self {
+            Self::Try(_) => true,
+            Self::Crash(crash) => crash.tests(),
+            _ => false,
+        }
     }
 
     /// Whether the result may be a page of HTML.
@@ -83,7 +87,7 @@ impl Command {
         match self {
             Self::Trace(trace) => trace.draws(),
             Self::Study(study) => study.draws(),
-            Self::Report(_) => true,
+            Self::Report(_) | Self::Try(_) => true,
             _ => false,
         }
     }

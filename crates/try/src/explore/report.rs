@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use onefold_crash::{Kind, State};
+use onefold_units::convert::u64_from;
 
 use super::bench::Problem;
 use super::promises::Promise;
+use crate::junit::{Case, Suite};
 
-/// Says to which file a range of the disk belongs, when it was written by an entry of the log; `None` if nobody knows.
+/// Says in words what a range of the disk belonged to when an entry of the log wrote it; `None` if nobody knows.
 pub type NameOf<'a> = &'a (dyn Fn(u64, Range<u64>) -> Option<String> + Sync);
 
 /// What was found in the states of a log.
@@ -77,7 +79,7 @@ pub struct Lost {
     pub offset: u64,
     /// Bytes.
     pub bytes: u64,
-    /// The file to which it belongs.
+    /// What it belongs to, in words: a file in quotes, the journal.
     pub file: Option<String>,
 }
 
@@ -86,13 +88,28 @@ impl Lost {
     fn what(&self) -> String {
         let bytes = size(self.bytes);
         match &self.file {
-            Some(file) => format!("{bytes} of `{file}`"),
+            Some(name) => format!("{bytes} of {name}"),
             None => format!("{bytes} at byte {}", grouped(self.offset)),
         }
     }
 }
 
 impl Finding {
+    /// Whether another one is the same mistake at another moment: as many requests to the same files are missing, and it fails alike.
+    #[must_use]
+    pub fn resembles(&self, other: &Self) -> bool {
+        let of = |finding: &Self| {
+            let (is_late, all) = match &finding.cause {
+                Cause::Lost(all) => (false, all.clone()),
+                Cause::Late(late) => (true, vec![late.clone()]),
+            };
+            let mut files: Vec<_> = all.into_iter().map(|lost| lost.file).collect();
+            files.sort();
+            (is_late, files, finding.problem.kind, finding.problem.code)
+        };
+        of(self) == of(other)
+    }
+
     /// In one sentence: what was promised, what is missing, and what comes of it.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -111,6 +128,58 @@ impl Finding {
         };
         let cut = format!("cut behind entry {}, ", grouped(self.behind));
         format!("{after}{cut}{missing}; {}", self.problem.sentence())
+    }
+}
+
+impl Report {
+    /// States that were tried.
+    #[must_use]
+    pub fn tried(&self) -> u64 {
+        self.checked.iter().sum()
+    }
+
+    /// Failing states without a finding.
+    pub fn unexplained(&self) -> impl Iterator<Item = &Failing> {
+        self.failing.iter().filter(|failing| failing.finding.is_none())
+    }
+
+    /// The findings, each with how many more are like it.
+    #[must_use]
+    pub fn groups(&self) -> Vec<(&Finding, usize)> {
+        let mut groups: Vec<(&Finding, usize)> = Vec::new();
+        for finding in &self.findings {
+            match groups.iter_mut().find(|(first, _)| first.resembles(finding)) {
+                Some((_, more)) => *more += 1,
+                None => groups.push((finding, 0)),
+            }
+        }
+        groups
+    }
+
+    /// A test case for each finding, and one for all states that are good.
+    #[must_use]
+    pub fn suite(&self) -> Suite {
+        let good = self.tried().saturating_sub(u64_from(self.failing.len()));
+        let mut cases = vec![Case {
+            name: format!("{good} states that are good"),
+            seconds: self.seconds,
+            ..Case::default()
+        }];
+        let case = |finding: &Finding| Case {
+            name: finding.state.clone(),
+            failure: Some(finding.sentence()),
+            details: format!("{}\nstates: {}", finding.problem.output, finding.states.join(" ")),
+            ..Case::default()
+        };
+        cases.extend(self.findings.iter().map(case));
+        let count = self.unexplained().count();
+        cases.extend(self.unexplained().next().map(|first| Case {
+            name: "more states".to_owned(),
+            failure: Some(format!("{count} states fail, which are not explained")),
+            details: first.problem.output.clone(),
+            ..Case::default()
+        }));
+        Suite { name: "power cuts".to_owned(), cases }
     }
 }
 
@@ -153,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_finding_is_a_sentence() {
-        let lost = Lost { entry: 3198, offset: 8192, bytes: 4096, file: Some("db-journal".into()) };
+        let lost =
+            Lost { entry: 3198, offset: 8192, bytes: 4096, file: Some("`db-journal`".into()) };
         let problem = Problem {
             kind: ProblemKind::Check,
             code: Some(1),

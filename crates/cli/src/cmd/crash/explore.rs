@@ -12,7 +12,7 @@ use onefold_crash::{Disk, Log};
 use onefold_try::TryError;
 use onefold_try::explore::{Amount, Checks, Report, Search, Shard, explore};
 use onefold_try::room::{FileSystem, Place, keep_mounts_private};
-use onefold_try::tape;
+use onefold_try::{junit, tape};
 
 use super::report::{self, Context};
 use super::{LogArgs, Opened};
@@ -58,12 +58,12 @@ pub(crate) struct Explore {
     keep_failing: Option<PathBuf>,
 }
 
-fn parse_amount(text: &str) -> Result<Amount, String> {
+pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
     match text {
         "all" => Ok(Amount::All),
         _ => match text.parse() {
-            Ok(most) if most > 0 => Ok(Amount::First(most)),
-            _ => Err("expected a number from 1 on, or all".to_owned()),
+            Ok(most) => Ok(Amount::First(most)),
+            Err(_) => Err("expected a number, or all".to_owned()),
         },
     }
 }
@@ -101,10 +101,16 @@ impl Explore {
         global.interrupt.leaves("the states that were tried so far are not reported");
         let found = global.interrupt.softly(|stop| explore(&opened.log, &promises, &search, stop));
         let report = found?;
-        let context = Context { opened: &opened, checks: &search.checks, shard: self.shard };
+        let context = Context {
+            log: &opened.log,
+            named: Some(&opened.named),
+            checks: &search.checks,
+            shard: self.shard,
+            seed: global.seed,
+        };
         let text = match global.named {
-            Some(Named::Json) => report::json(&report, &context, global),
-            Some(Named::Junit) => report::junit(&report),
+            Some(Named::Json) => format!("{:#}\n", report::json(&report, &context)),
+            Some(Named::Junit) => junit::document(&[report.suite()]),
             _ => report::table(&report, &context),
         };
         global.emit(&text)?;
@@ -152,13 +158,13 @@ impl Explore {
     }
 }
 
-fn default_jobs() -> NonZeroUsize {
+pub(crate) fn default_jobs() -> NonZeroUsize {
     let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     processors.saturating_add(processors.get())
 }
 
 /// Writes an image of each finding.
-fn keep(report: &Report, log: &Arc<Log>, folder: &Path) -> Result<(), CliError> {
+pub(crate) fn keep(report: &Report, log: &Arc<Log>, folder: &Path) -> Result<(), CliError> {
     let failed = |source| TryError::Io { action: "create", path: folder.to_owned(), source };
     fs::create_dir_all(folder).map_err(failed)?;
     for finding in &report.findings {
@@ -177,7 +183,7 @@ mod tests {
     fn amounts_and_parts_are_read() {
         assert_eq!(parse_amount("all"), Ok(Amount::All));
         assert_eq!(parse_amount("7"), Ok(Amount::First(7)));
-        assert!(parse_amount("0").is_err() && parse_amount("x").is_err());
+        assert!(parse_amount("x").is_err());
         assert_eq!(parse_shard("2/8").unwrap().parts(), (2, 8));
         for text in ["0/8", "9/8", "1", "a/b"] {
             assert!(parse_shard(text).is_err(), "{text}");

@@ -1,8 +1,8 @@
 //! `onefold crash`: what a disk can hold after a power cut, and what programs make of it.
 
-mod explore;
+pub(crate) mod explore;
 mod list;
-mod report;
+pub(crate) mod report;
 mod show;
 
 use std::path::PathBuf;

@@ -1,39 +1,35 @@
-//! What `onefold crash explore` found, for people and machines.
+//! What was found in the states after power cuts, for people and machines.
 
 use std::fmt::Write;
 
-use onefold_crash::Kind;
-use onefold_try::explore::{Cause, Checks, Failing, Finding, Lost, Report, Shard};
+use onefold_crash::{Kind, Log};
+use onefold_try::explore::{Cause, Checks, Finding, Lost, Report, Shard};
 use serde_json::{Value, json};
 
-use super::Opened;
-use crate::output::Global;
-
 /// What was explored.
-pub(super) struct Context<'a> {
-    pub(super) opened: &'a Opened,
-    pub(super) checks: &'a Checks,
-    pub(super) shard: Shard,
-}
-
-fn tried(report: &Report) -> u64 {
-    report.checked.iter().sum()
+pub(crate) struct Context<'a> {
+    pub(crate) log: &'a Log,
+    /// What names the log in commands that look at a state; `None` if it is gone afterwards.
+    pub(crate) named: Option<&'a str>,
+    pub(crate) checks: &'a Checks,
+    pub(crate) shard: Shard,
+    pub(crate) seed: u64,
 }
 
 /// States a minute.
 fn rate(report: &Report) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "shown with no digit behind the point")]
-    let tried = tried(report) as f64;
+    let tried = report.tried() as f64;
     tried * 60.0 / report.seconds.max(0.001)
 }
 
 /// For people.
-pub(super) fn table(report: &Report, context: &Context<'_>) -> String {
+pub(crate) fn table(report: &Report, context: &Context<'_>) -> String {
     let kinds = Kind::ALL.iter().zip(report.checked).filter(|(_, count)| *count > 0);
     let kinds: Vec<_> = kinds.map(|(kind, count)| format!("{count} {}", kind.name())).collect();
     let mut text = format!(
         "{} states tried in {:.1} s, {:.0} a minute ({}); {} had the content of another\n",
-        tried(report),
+        report.tried(),
         report.seconds,
         rate(report),
         kinds.join(", "),
@@ -49,31 +45,27 @@ pub(super) fn table(report: &Report, context: &Context<'_>) -> String {
     // Writing to a string cannot fail.
     let (failing, findings) = (report.failing.len(), report.findings.len());
     let _ = writeln!(text, "{failing} of them fail; findings: {findings}");
-    for (number, finding) in (1..).zip(&report.findings) {
+    for (number, (finding, more)) in (1..).zip(report.groups()) {
         let _ = writeln!(text, "\n{number}. {}", finding.sentence());
-        let _ = writeln!(
-            text,
-            "   {} states; look: onefold crash shell {} {}",
-            finding.states.len(),
-            context.opened.named,
-            finding.state
-        );
+        let _ = write!(text, "   {} states", finding.states.len());
+        if more > 0 {
+            let _ = write!(text, ", and {more} more findings like this");
+        }
+        let _ = match context.named {
+            Some(log) => writeln!(text, "; look: onefold crash shell {log} {}", finding.state),
+            None => writeln!(text, ", as {}", finding.state),
+        };
     }
-    let unexplained = unexplained(report).count();
+    let unexplained = report.unexplained().count();
     if unexplained > 0 {
         let _ = writeln!(text, "\n{unexplained} more states fail, which are not explained");
     }
     text
 }
 
-/// Failing states without a finding.
-fn unexplained(report: &Report) -> impl Iterator<Item = &Failing> {
-    report.failing.iter().filter(|failing| failing.finding.is_none())
-}
-
 /// For machines. Reports of shards merge: numbers of states are the same in all of them.
-pub(super) fn json(report: &Report, context: &Context<'_>, global: &Global) -> String {
-    let log = &context.opened.log;
+pub(crate) fn json(report: &Report, context: &Context<'_>) -> Value {
+    let log = context.log;
     let kinds = Kind::ALL.iter().zip(report.checked);
     let kinds: serde_json::Map<_, _> =
         kinds.map(|(kind, count)| (kind.name().to_owned(), json!(count))).collect();
@@ -92,10 +84,10 @@ pub(super) fn json(report: &Report, context: &Context<'_>, global: &Global) -> S
         })
         .collect();
     let (part, parts) = context.shard.parts();
-    let all = json!({
+    json!({
         "schema": "onefold.crash.explore/1",
         "version": env!("CARGO_PKG_VERSION"),
-        "seed": global.seed,
+        "seed": context.seed,
         "entries": log.events().last().map_or(0, |event| event.entry),
         "unit_bytes": log.unit_bytes(),
         "is_cut_short": log.is_cut_short(),
@@ -105,7 +97,7 @@ pub(super) fn json(report: &Report, context: &Context<'_>, global: &Global) -> S
         "shard": {"part": part, "parts": parts},
         "states": {
             "numbered": report.states,
-            "tried": tried(report),
+            "tried": report.tried(),
             "kinds": kinds,
             "repeated": report.repeated,
             "failing": report.failing.len(),
@@ -114,8 +106,7 @@ pub(super) fn json(report: &Report, context: &Context<'_>, global: &Global) -> S
         "seconds": report.seconds,
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         "failing": failing,
-    });
-    format!("{all:#}\n")
+    })
 }
 
 fn finding(finding: &Finding) -> Value {
@@ -144,72 +135,4 @@ fn finding(finding: &Finding) -> Value {
         "output": finding.problem.output,
         "states": finding.states,
     })
-}
-
-/// For CI: a test for each finding, and one for all states that are good.
-pub(super) fn junit(report: &Report) -> String {
-    let unexplained: Vec<_> = unexplained(report).collect();
-    let failures = report.findings.len() + usize::from(!unexplained.is_empty());
-    let (tests, seconds) = (failures + 1, report.seconds);
-    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" time=\"{seconds:.3}\"");
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <testsuites name=\"onefold crash explore\" {counts}>\n\
-         \x20 <testsuite name=\"power cuts\" {counts}>\n"
-    );
-    let good = tried(report).saturating_sub(u64::try_from(report.failing.len()).unwrap_or(0));
-    let _ = writeln!(
-        text,
-        "    <testcase classname=\"onefold.crash\" name=\"{good} states that are good\" time=\"{seconds:.3}\"/>"
-    );
-    let mut failure = |name: &str, message: &str, output: &str| {
-        let (name, message, output) = (escaped(name), escaped(message), escaped(output));
-        let _ = write!(
-            text,
-            "    <testcase classname=\"onefold.crash\" name=\"{name}\" time=\"0\">\n\
-             \x20     <failure message=\"{message}\">{output}</failure>\n\
-             \x20   </testcase>\n"
-        );
-    };
-    for finding in &report.findings {
-        let output = format!("{}\nstates: {}", finding.problem.output, finding.states.join(" "));
-        failure(&finding.state, &finding.sentence(), &output);
-    }
-    if let Some(first) = unexplained.first() {
-        let message = format!("{} states fail, which are not explained", unexplained.len());
-        failure("more states", &message, &first.problem.output);
-    }
-    text.push_str("  </testsuite>\n</testsuites>\n");
-    text
-}
-
-/// A text as XML has it. What no document may have is left out.
-fn escaped(text: &str) -> String {
-    let mut all = String::new();
-    for character in text.chars() {
-        match character {
-            '&' => all.push_str("&amp;"),
-            '<' => all.push_str("&lt;"),
-            '>' => all.push_str("&gt;"),
-            '"' => all.push_str("&quot;"),
-            '\n' => all.push_str("&#10;"),
-            '\t' => all.push(character),
-            _ if character.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&character) => {}
-            _ => all.push(character),
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::escaped;
-
-    #[test]
-    fn texts_are_escaped() {
-        assert_eq!(
-            escaped("a<b> & \"c\"\u{1}\u{1b}[0m\n"),
-            "a&lt;b&gt; &amp; &quot;c&quot;[0m&#10;"
-        );
-    }
 }

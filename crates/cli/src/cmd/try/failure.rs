@@ -2,6 +2,8 @@
 
 use onefold_crash::CrashError;
 use onefold_try::TryError;
+use onefold_try::account::drives::ListError;
+use onefold_try::account::{BudgetError, DrivesError};
 
 use crate::error::{CliError, Exit};
 
@@ -36,5 +38,23 @@ impl From<CrashError> for CliError {
             _ => (Exit::Failed, "crash::failed"),
         };
         Self::new(exit, code, error)
+    }
+}
+
+impl From<ListError> for CliError {
+    fn from(error: ListError) -> Self {
+        Self::new(Exit::Usage, "try::drives", error)
+    }
+}
+
+impl From<BudgetError> for CliError {
+    fn from(error: BudgetError) -> Self {
+        Self::new(Exit::Usage, "try::budget", error)
+    }
+}
+
+impl From<DrivesError> for CliError {
+    fn from(error: DrivesError) -> Self {
+        Self::new(Exit::Infeasible, "try::drives", error)
     }
 }
