@@ -53,7 +53,7 @@ pub(super) fn table(report: &Report, context: &Context<'_>) -> String {
         let _ = writeln!(text, "\n{number}. {}", finding.sentence());
         let _ = writeln!(
             text,
-            "   {} states; look: onefold crash shell {} {}",
+            "   in {} states; look: onefold crash shell {} {}",
             finding.states.len(),
             context.opened.named,
             finding.state
