@@ -3,6 +3,7 @@
 mod advise;
 mod clocks;
 mod common;
+mod crash;
 mod dmz;
 mod exit_codes;
 mod foreign_files;
