@@ -22,5 +22,5 @@ pub use contents::Digest;
 pub use disk::Disk;
 pub use error::CrashError;
 pub use log::{Event, Log, What};
-pub use state::{Pending, State};
+pub use state::{Kind, Pending, Piece, State};
 pub use states::States;

@@ -49,7 +49,7 @@ pub use volume::{
     VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions,
     VolumeResize, VolumeSpec,
 };
-pub use write_log::{Logged, WriteLogError, WriteLogReader};
+pub use write_log::{Keeps, Logged, WriteLog, WriteLogError, WriteLogReader};
 pub use zoned::{
     ConventionalDetails, Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo,
     ZoneLimits, ZoneState, ZonedCheck, ZonedDetails, ZonedDevice, ZonedError, ZonedOpened,

@@ -137,6 +137,12 @@ impl WriteLogEntry {
         Self { sector, sectors, flags: 0, data_len: 0 }
     }
 
+    /// The same entry, durable when it was answered.
+    #[must_use]
+    pub const fn with_fua(self) -> Self {
+        Self { flags: self.flags | FUA, ..self }
+    }
+
     /// All entries before this one are durable.
     pub const FLUSH: Self = Self { sector: 0, sectors: 0, flags: FLUSH, data_len: 0 };
 

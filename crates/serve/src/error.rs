@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use onefold_device::WriteLogError;
 use onefold_units::Status;
 use thiserror::Error;
 
@@ -57,6 +58,9 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The log of what was written ended early.
+    #[error("the log is incomplete: {0}; what was written before can be read")]
+    Log(#[from] WriteLogError),
     /// The system refused something.
     #[error("cannot {action}: {source}")]
     Io {

@@ -12,7 +12,7 @@ use onefold_device::observed::{DeviceStats, Frontend, Observed, Recorded, Record
 
 use crate::Limits;
 use crate::error::ServeError;
-use crate::fuse::Mount;
+use crate::fuse::{self, Mount};
 use crate::memory::ConnectionMemory;
 use crate::metrics::{self, Live};
 use crate::nbd::parse::Export;
@@ -153,13 +153,15 @@ impl<D: BlockDevice> Server<D> {
         self.registry.memory()
     }
 
-    /// Ends all connections, flushes the device, and ends the recording.
+    /// Ends all connections, flushes the device, and ends the recording and the log.
     pub fn stop(mut self) -> Result<(), ServeError> {
         self.shut_down();
         let flushed = self.observed.flush().map(drop);
         let recorded = self.observed.recorder().map_or(Ok(()), |r| r.finish().map(drop));
         flushed.map_err(|status| ServeError::Flush { status })?;
-        recorded.map_err(|source| ServeError::Recording { source })
+        recorded.map_err(|source| ServeError::Recording { source })?;
+        self.observed.log().map_or(Ok(()), |log| log.finish().map(drop))?;
+        Ok(())
     }
 
     fn shut_down(&mut self) {
@@ -200,14 +202,8 @@ fn mount<D: BlockDevice + 'static>(
     options: &Options,
 ) -> Result<Option<Mount>, ServeError> {
     let Some(mountpoint) = &options.fuse else { return Ok(None) };
-    Mount::new(observed, mountpoint, options.read_only).map(Some).map_err(|source| {
-        match rustix::io::Errno::from_io_error(&source) {
-            Some(rustix::io::Errno::NOTCONN) => {
-                ServeError::DeadMount { mountpoint: mountpoint.clone() }
-            }
-            _ => ServeError::Mount { mountpoint: mountpoint.clone(), source },
-        }
-    })
+    let mounted = Mount::new(observed, mountpoint, options.read_only);
+    mounted.map(Some).map_err(|source| fuse::failed(mountpoint, source))
 }
 
 fn start_metrics<D: BlockDevice + DeviceStats + 'static>(

@@ -1,5 +1,6 @@
 //! Records of a file in file order, whatever the format.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use onefold_trace::{
@@ -34,9 +35,19 @@ enum Stream {
     Parquet(Box<ParquetReader>),
 }
 
+/// Requests of a tape, which is a folder.
+const REQUESTS: &str = "requests.oft";
+
+/// The file of a trace: that of the requests, if it is a tape.
+pub(crate) fn file_of(path: &Path) -> Cow<'_, Path> {
+    let requests = path.join(REQUESTS);
+    if path.is_dir() && requests.is_file() { requests.into() } else { path.into() }
+}
+
 impl Input {
     /// Opens a file and decides on its format.
     pub(crate) fn open(path: &Path, options: &Options) -> Result<Self, TraceFileError> {
+        let path = &*file_of(path);
         let mut bytes = Bytes::open(path)?;
         let head = bytes.peek(HEAD_BYTES)?;
         let complete = head.len() < HEAD_BYTES;

@@ -8,7 +8,7 @@ use onefold_trace::{
 
 use crate::error::{NAMES_LISTED, TraceFileError};
 use crate::hash::sha256;
-use crate::input::Input;
+use crate::input::{Input, file_of};
 use crate::options::{Fit, Merge, Options, Shift};
 use crate::plausible;
 use crate::sorted::Sorted;
@@ -304,7 +304,7 @@ fn meta(
     scan: &Scan,
     summary: Summary,
 ) -> Result<(Meta, bool), TraceFileError> {
-    let sha256 = sha256(path).map_err(TraceFileError::io(path, "read"))?;
+    let sha256 = sha256(&file_of(path)).map_err(TraceFileError::io(path, "read"))?;
     let mut warnings = summary.warnings;
     if input.tar {
         warnings

@@ -10,4 +10,11 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod error;
+pub mod explore;
 pub mod junit;
+pub mod room;
+pub mod run;
+pub mod tape;
+
+pub use error::TryError;

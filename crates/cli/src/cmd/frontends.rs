@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use onefold_device::BlockDevice;
-use onefold_device::observed::{Observed, Recorded};
+use onefold_device::observed::{DeviceStats, Observed, Recorded};
 use onefold_serve::nbd::Endpoint;
-use onefold_serve::{Options, ServeError, Server};
+use onefold_serve::{Options, Server};
+use onefold_try::tape::{self, About};
 
 use crate::cmd::ssd::render;
+use crate::error::CliError;
 use crate::output::Global;
 
 /// Front ends of a served device.
@@ -27,6 +29,12 @@ pub(crate) struct Frontends {
     /// Tell metrics here: /metrics and /api/v1/stats
     #[arg(long = "ui", alias = "metrics", value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
+    /// Record every request into a new trace file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Keep every request, and what was written, in this new folder: a tape, for `onefold crash` and `onefold sim run`
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "record")]
+    tape: Option<PathBuf>,
     /// Allow addresses that other machines can reach, without authentication
     #[arg(long)]
     insecure_listen: bool,
@@ -45,22 +53,44 @@ impl Frontends {
         options
     }
 
-    /// The device as front ends see it. If `record` is given, every request goes into this new trace file, which names the device
-    /// by `uuid`.
-    pub(crate) fn observed<D: BlockDevice>(
+    /// Where every request is recorded, if it is.
+    pub(crate) fn record(&self) -> Option<&Path> {
+        self.record.as_deref()
+    }
+
+    /// Serves a device until a signal comes, and keeps the recording or the tape that was asked for, which names it by `uuid`.
+    pub(crate) fn run<D: BlockDevice + DeviceStats + 'static>(
         &self,
+        global: &Global,
         device: D,
-        record: Option<&Path>,
         uuid: [u8; 16],
-    ) -> Result<Observed<D>, ServeError> {
-        let Some(path) = record else { return Ok(Observed::new(device)) };
+        options: &Options,
+        ready: impl FnOnce(&Server<D>),
+    ) -> Result<(), CliError> {
+        let signals = global.interrupt.serving();
         let recorded = Recorded {
             device_bytes: device.size(),
             device_uuid: uuid,
             lba_bytes: 512,
             behind_loop: self.is_behind_loop(),
         };
-        Ok(Observed::with_recorder(device, onefold_serve::record(path, &recorded)?))
+        let (kept, observed) = match (&self.tape, &self.record) {
+            (Some(folder), _) => {
+                let mut about = About::new(device.size(), global.seed);
+                about.served = Some(options.name.clone());
+                let (kept, observed) = tape::keep(folder, device, &recorded, about)?;
+                (Some(kept), observed)
+            }
+            (None, Some(path)) => {
+                let requests = onefold_serve::record(path, &recorded)?;
+                (None, Observed::with_recorder(device, requests))
+            }
+            (None, None) => (None, Observed::new(device)),
+        };
+        let served = onefold_serve::run(observed, options, ready, || signals.wait());
+        let ended = kept.map_or(Ok(()), |kept| kept.end().map(drop));
+        served?;
+        Ok(ended?)
     }
 
     /// Whether a loop device is the only client.

@@ -39,8 +39,8 @@ pub(crate) struct RunArgs {
     /// of the configuration]
     #[arg(long, value_name = "SIZE", value_parser = ssd::render::parse_size, conflicts_with = "image")]
     size: Option<u64>,
-    /// Replay this trace (plain, gzip, zstd or xz)
-    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    /// Replay this trace (plain, gzip, zstd or xz), or the requests of a tape
+    #[arg(long, visible_alias = "tape", value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
     /// Run a generated workload, such as "randwrite,bs=4KiB,qd=32,requests=10M"
     #[arg(long, value_name = "SPEC")]

@@ -1,9 +1,10 @@
-//! A device as front ends see it: every request is counted, and recorded if asked.
+//! A device as front ends see it: every request is counted, and recorded or logged with its data if asked.
 //!
 //! One [`Observed`] handle per client. Handles share the device and the recorder; each has its own
 //! counters, which outlive it in the totals.
 
 mod counters;
+mod edge;
 mod recorder;
 mod ring;
 mod stats;
@@ -16,16 +17,19 @@ use onefold_units::{Op, PAGE_BYTES, Status};
 
 pub use counters::{BUCKETS, Frontend, FrontendCounts, ObservedCounts, OpCounts, bucket_limit_ns};
 use counters::{Counters, Ended, Retired};
+use edge::Edge;
 pub use onefold_buffer::AreaStats;
 use recorder::Finished;
 pub use recorder::{RecordCounts, Recorded, Recorder};
 pub use stats::{DeviceSnapshot, DeviceStats, ImageSnapshot, VolumeSnapshot};
 
 use crate::block::{BlockDevice, Due, Extent, SizeWatcher};
+use crate::write_log::WriteLog;
 
 struct Shared<D> {
     device: D,
     recorder: Option<Recorder>,
+    log: Option<Edge>,
     clients: Mutex<Vec<(Frontend, Arc<Counters>)>>,
     retired: Retired,
     next_client: AtomicU16,
@@ -47,18 +51,24 @@ pub struct Observed<D> {
 impl<D: BlockDevice> Observed<D> {
     /// Observes a device. The handle counts as [`Frontend::Local`].
     pub fn new(device: D) -> Self {
-        Self::open(device, None)
+        Self::open(device, None, None)
     }
 
     /// The same, recording every request.
     pub fn with_recorder(device: D, recorder: Recorder) -> Self {
-        Self::open(device, Some(recorder))
+        Self::open(device, Some(recorder), None)
     }
 
-    fn open(device: D, recorder: Option<Recorder>) -> Self {
+    /// The same, keeping what is written in a log as well.
+    pub fn with_log(device: D, recorder: Recorder, log: WriteLog) -> Self {
+        Self::open(device, Some(recorder), Some(Edge(log)))
+    }
+
+    fn open(device: D, recorder: Option<Recorder>, log: Option<Edge>) -> Self {
         let shared = Arc::new(Shared {
             device,
             recorder,
+            log,
             clients: Mutex::default(),
             retired: Retired::default(),
             next_client: AtomicU16::new(0),
@@ -89,6 +99,12 @@ impl<D: BlockDevice> Observed<D> {
     #[must_use]
     pub fn recorder(&self) -> Option<&Recorder> {
         self.shared.recorder.as_ref()
+    }
+
+    /// The log, if what is written is kept in one.
+    #[must_use]
+    pub fn log(&self) -> Option<&WriteLog> {
+        self.shared.log.as_ref().map(|edge| &edge.0)
     }
 
     /// Number of this client in recordings; wraps after 65,536 clients.
@@ -151,6 +167,19 @@ impl<D: BlockDevice> Observed<D> {
         }
         result.map(|_| due)
     }
+
+    /// Counts a request after which its range reads as zeroes.
+    fn zeroed(
+        &self,
+        what: What,
+        run: impl FnOnce(&D) -> Result<Due, Status>,
+    ) -> Result<Due, Status> {
+        let due = self.count(what, run)?;
+        if let Some(log) = &self.shared.log {
+            log.zeroed(&self.shared.device, what.offset, what.len, what.fua);
+        }
+        Ok(due)
+    }
 }
 
 /// A request as it enters.
@@ -206,15 +235,25 @@ impl<D: BlockDevice> BlockDevice for Observed<D> {
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
         let len = u64::try_from(data.len()).map_err(|_| Status::InvalidField)?;
         let what = What { fua, ..What::new(Op::Write, offset, len) };
-        self.count(what, |device| device.write(offset, data, fua))
+        let written = self.count(what, |device| device.write(offset, data, fua))?;
+        if let Some(log) = &self.shared.log {
+            log.wrote(&self.shared.device, offset, data, fua);
+        }
+        Ok(written)
     }
 
     fn flush(&self) -> Result<Due, Status> {
-        self.count(What::new(Op::Flush, 0, 0), BlockDevice::flush)
+        let covered = self.shared.log.as_ref().map(|log| (log, log.covered()));
+        let flushed = self.count(What::new(Op::Flush, 0, 0), BlockDevice::flush);
+        if let Some((log, covered)) = covered {
+            log.flushed(covered, flushed.is_ok());
+        }
+        flushed
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
-        self.count(What::new(Op::Trim, offset, len), |device| device.trim(offset, len))
+        let what = What::new(Op::Trim, offset, len);
+        self.zeroed(what, |device| device.trim(offset, len))
     }
 
     fn write_zeroes(
@@ -225,12 +264,13 @@ impl<D: BlockDevice> BlockDevice for Observed<D> {
         fua: bool,
     ) -> Result<Due, Status> {
         let what = What { fua, no_unmap: !may_unmap, ..What::new(Op::WriteZeroes, offset, len) };
-        self.count(what, |device| device.write_zeroes(offset, len, may_unmap, fua))
+        self.zeroed(what, |device| device.write_zeroes(offset, len, may_unmap, fua))
     }
 
     /// Counted as a trim: that is what most of them are.
     fn punch(&self, offset: u64, len: u64) -> Result<Due, Status> {
-        self.count(What::new(Op::Trim, offset, len), |device| device.punch(offset, len))
+        let what = What::new(Op::Trim, offset, len);
+        self.zeroed(what, |device| device.punch(offset, len))
     }
 
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {

@@ -15,7 +15,7 @@ use super::{kernel, unit, zones};
 use crate::block::{BlockDevice, Due, to_layer_above};
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
-use crate::write_log::{WriteLog, WriteLogError};
+use crate::write_log::{Keeps, WriteLog, WriteLogError};
 use crate::zoned::ZonedDevice;
 
 /// Waits until the modelled SSD would answer, if its time is modelled. Like the device that it stands for it keeps the thread that
@@ -73,7 +73,7 @@ impl VolumeBacking {
         if !matches!(self.zones(), Ok(None)) {
             return Err(WriteLogError::Untold("zones, which this volume lies on").into());
         }
-        Ok(Self { log: Some(Arc::new(WriteLog::create(path)?)), ..self })
+        Ok(Self { log: Some(Arc::new(WriteLog::create(path, Keeps::Covered)?)), ..self })
     }
 
     /// The same, of which no more than the first `bytes` are used. For what has no zones.
@@ -268,7 +268,7 @@ impl VolumeBacking {
             Kind::File(_) | Kind::Layer(_) => self.put(at * PAGE_BYTES, bytes),
         }?;
         if let Some(log) = &self.log {
-            log.wrote(at * PAGE_BYTES, bytes);
+            log.wrote(at * PAGE_BYTES, bytes, false);
         }
         Ok(())
     }
@@ -299,16 +299,18 @@ impl VolumeBacking {
 
     pub(crate) fn flush(&self) -> Result<(), IoFailed> {
         let covered = self.log.as_ref().map(|log| (log, log.covered()));
-        match &self.kind {
+        let flushed = match &self.kind {
             Kind::File(file) => file.flush(),
             Kind::Ssd(device) => device.flush().map(wait).map_err(to_layer_above),
             Kind::Layer(volume) => volume.flush().map(wait).map_err(to_layer_above),
             Kind::Zoned(device) => zones::judge("flush", device.flush()),
-        }?;
-        if let Some((log, covered)) = covered {
-            log.flushed(covered);
+        };
+        match covered {
+            Some((log, covered)) if flushed.is_ok() => log.flushed(covered),
+            Some((log, covered)) => log.unflushed(covered),
+            None => {}
         }
-        Ok(())
+        flushed
     }
 
     pub(super) fn trim(&self, at: u64, blocks: u64) -> Result<(), IoFailed> {

@@ -1,5 +1,5 @@
-//! Logs of all that a volume sends to its backing, in the format of dm-log-writes ([`onefold_format::WriteLogEntry`]): kept while a
-//! volume is served, read and replayed afterwards.
+//! Logs of all that is written to a device, in the format of dm-log-writes ([`onefold_format::WriteLogEntry`]): of what a volume sends
+//! to its backing, or of what clients send; read and replayed afterwards.
 
 mod error;
 mod reader;
@@ -7,4 +7,5 @@ mod recorder;
 
 pub use error::WriteLogError;
 pub use reader::{Logged, WriteLogReader};
-pub(crate) use recorder::WriteLog;
+pub(crate) use recorder::Covered;
+pub use recorder::{Keeps, WriteLog};

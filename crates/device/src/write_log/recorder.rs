@@ -2,8 +2,9 @@
 //!
 //! A request *completes* when the backing has answered it; a flush *covers* what had completed when it was sent.
 //!
-//! 1. A write or trim is in the log when a flush that covers it is answered, and not before: a log up to any flush is what a power
-//!    cut at that moment leaves of a device that keeps nothing it was not told to.
+//! 1. A write or trim is in the log before the first flush that covers it, and behind every flush that was sent before it completed:
+//!    a log up to any flush is what a power cut at that moment leaves of a device that keeps nothing it was not told to. What no
+//!    flush covers yet is there or is not, as [`Keeps`] says.
 //! 2. Entries have the order in which requests completed, whichever flush covered them first.
 //! 3. The first sector counts only entries that are there, so a process that is killed leaves a whole log.
 //! 4. A log that could not be written is not continued, and whoever ends it is told: one with a gap would tell of states that never
@@ -23,9 +24,18 @@ use crate::backing::{self, Backing};
 /// Bytes of a sector. Requests of a volume are longer; a shorter sector makes headers short.
 const SECTOR_BYTES: u32 = 512;
 
+/// What a log has beside the flushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// What they cover, as dm-log-writes does.
+    Covered,
+    /// What completed, whether a flush covers it or not.
+    Completed,
+}
+
 /// A log that is being kept.
 #[derive(Debug)]
-pub(crate) struct WriteLog {
+pub struct WriteLog {
     path: PathBuf,
     inner: Mutex<Inner>,
 }
@@ -33,6 +43,9 @@ pub(crate) struct WriteLog {
 #[derive(Debug)]
 struct Inner {
     file: Backing,
+    keeps: Keeps,
+    /// What the flushes that are under way cover.
+    flushing: Vec<u64>,
     /// What completed and is not in the log, with its data, in order.
     completed: VecDeque<(WriteLogEntry, Vec<u8>)>,
     /// How many of those went before.
@@ -46,11 +59,15 @@ struct Inner {
 
 /// What a flush covers: so many requests, from the first one on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Covered(u64);
+#[must_use = "the log waits for the end of the flush"]
+pub struct Covered(u64);
 
 impl WriteLog {
     /// Begins a log in a new file.
-    pub(crate) fn create(path: &Path) -> Result<Self, WriteLogError> {
+    ///
+    /// # Errors
+    /// The file is there already, or cannot be written.
+    pub fn create(path: &Path, keeps: Keeps) -> Result<Self, WriteLogError> {
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::AlreadyExists => WriteLogError::Exists { path: path.to_owned() },
             _ => WriteLogError::Io { path: path.to_owned(), action: "create", source },
@@ -58,6 +75,8 @@ impl WriteLog {
         let file = Backing::create_new(path).map_err(failed)?;
         let mut inner = Inner {
             file,
+            keeps,
+            flushing: Vec::new(),
             completed: VecDeque::new(),
             gone: 0,
             entries: 0,
@@ -74,40 +93,74 @@ impl WriteLog {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A write of whole sectors completed.
-    pub(crate) fn wrote(&self, offset: u64, bytes: &[u8]) {
+    /// Bytes of a sector: what is logged begins and ends with one.
+    #[must_use]
+    pub const fn sector_bytes() -> u32 {
+        SECTOR_BYTES
+    }
+
+    /// A write of whole sectors completed. With `fua` it is durable.
+    pub fn wrote(&self, offset: u64, bytes: &[u8], fua: bool) {
         let (sector, sectors) = range(offset, u64_from(bytes.len()));
-        self.complete(WriteLogEntry::write(sector, sectors), bytes.to_vec());
+        let entry = WriteLogEntry::write(sector, sectors);
+        self.complete(if fua { entry.with_fua() } else { entry }, bytes);
     }
 
     /// A trim of whole sectors completed.
-    pub(crate) fn trimmed(&self, offset: u64, len: u64) {
+    pub fn trimmed(&self, offset: u64, len: u64) {
         let (sector, sectors) = range(offset, len);
-        self.complete(WriteLogEntry::discard(sector, sectors), Vec::new());
+        self.complete(WriteLogEntry::discard(sector, sectors), &[]);
     }
 
-    fn complete(&self, entry: WriteLogEntry, data: Vec<u8>) {
+    fn complete(&self, entry: WriteLogEntry, data: &[u8]) {
         let mut inner = self.inner();
-        if inner.failed.is_none() {
-            inner.completed.push_back((entry, data));
+        if inner.failed.is_some() {
+            return;
+        }
+        if inner.goes_on() && inner.completed.is_empty() {
+            inner.gone += 1;
+            let done = inner.append(&entry, data);
+            self.note(inner, done);
+        } else {
+            inner.completed.push_back((entry, data.to_vec()));
         }
     }
 
     /// A flush is about to be sent.
-    pub(crate) fn covered(&self) -> Covered {
-        let inner = self.inner();
-        Covered(inner.gone + u64_from(inner.completed.len()))
+    pub fn covered(&self) -> Covered {
+        let mut inner = self.inner();
+        let covered = inner.gone + u64_from(inner.completed.len());
+        inner.flushing.push(covered);
+        Covered(covered)
     }
 
     /// The flush completed, and is answered next.
-    pub(crate) fn flushed(&self, covered: Covered) {
+    pub fn flushed(&self, covered: Covered) {
         let mut inner = self.inner();
-        let done = inner.flush(covered);
+        inner.is_over(covered);
+        let done = inner.flush(covered).and_then(|()| inner.go_on());
         self.note(inner, done);
     }
 
+    /// The flush failed.
+    pub fn unflushed(&self, covered: Covered) {
+        let mut inner = self.inner();
+        inner.is_over(covered);
+        let done = inner.go_on();
+        self.note(inner, done);
+    }
+
+    /// Entries of the log.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.inner().entries
+    }
+
     /// Marks what is in the log now with a text.
-    pub(crate) fn mark(&self, text: &str) -> Result<(), WriteLogError> {
+    ///
+    /// # Errors
+    /// The text is too long for a sector.
+    pub fn mark(&self, text: &str) -> Result<(), WriteLogError> {
         let Some(entry) = WriteLogEntry::mark(text, SECTOR_BYTES) else {
             let most = index(SECTOR_BYTES) - WRITE_LOG_ENTRY_BYTES - 1;
             return Err(WriteLogError::Text { found: text.len(), most });
@@ -126,9 +179,17 @@ impl WriteLog {
         }
     }
 
-    /// Ends the log. What no flush covered is not in it. Gives the number of entries.
-    pub(crate) fn finish(&self) -> Result<u64, WriteLogError> {
+    /// Ends the log. What it [`Keeps`] is in it. Gives the number of entries.
+    ///
+    /// # Errors
+    /// It could not be written, now or before.
+    pub fn finish(&self) -> Result<u64, WriteLogError> {
         let mut inner = self.inner();
+        if inner.failed.is_none()
+            && let Err(error) = inner.count()
+        {
+            inner.failed = Some(error);
+        }
         let failed =
             |source| WriteLogError::Io { path: self.path.clone(), action: "write", source };
         match inner.failed.take() {
@@ -139,16 +200,38 @@ impl WriteLog {
 }
 
 impl Inner {
-    fn flush(&mut self, covered: Covered) -> io::Result<()> {
-        if self.failed.is_some() {
-            return Ok(());
+    /// Whether what completes now may go into the log: it may not stand before a flush that does not cover it.
+    fn goes_on(&self) -> bool {
+        self.keeps == Keeps::Completed && self.flushing.is_empty()
+    }
+
+    /// Appends what may go into the log.
+    fn go_on(&mut self) -> io::Result<()> {
+        let end = self.flushing.iter().min().copied().unwrap_or(u64::MAX);
+        if self.keeps == Keeps::Completed { self.append_up_to(end) } else { Ok(()) }
+    }
+
+    fn is_over(&mut self, covered: Covered) {
+        if let Some(at) = self.flushing.iter().position(|end| *end == covered.0) {
+            self.flushing.swap_remove(at);
         }
-        while self.gone < covered.0
+    }
+
+    fn append_up_to(&mut self, end: u64) -> io::Result<()> {
+        while self.gone < end
             && let Some((entry, data)) = self.completed.pop_front()
         {
             self.gone += 1;
             self.append(&entry, &data)?;
         }
+        Ok(())
+    }
+
+    fn flush(&mut self, covered: Covered) -> io::Result<()> {
+        if self.failed.is_some() {
+            return Ok(());
+        }
+        self.append_up_to(covered.0)?;
         self.append(&WriteLogEntry::FLUSH, &[])?;
         self.count()
     }
@@ -205,12 +288,12 @@ mod tests {
     fn a_flush_brings_what_completed_before_it_was_sent_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let log = WriteLog::create(&path).unwrap();
-        log.wrote(4096, &[1; 512]);
+        let log = WriteLog::create(&path, Keeps::Covered).unwrap();
+        log.wrote(4096, &[1; 512], false);
         let first = log.covered();
-        log.wrote(4096, &[2; 512]);
+        log.wrote(4096, &[2; 512], false);
         let second = log.covered();
-        log.wrote(0, &[3; 512]);
+        log.wrote(0, &[3; 512], false);
         assert_eq!(entries(&path), [], "nothing is durable");
         log.flushed(second);
         let mut expected =
@@ -226,15 +309,48 @@ mod tests {
         assert_eq!(log.finish().unwrap(), 6);
     }
 
+    /// What completed while a flush was under way stands behind it, and everything else at once.
+    #[test]
+    fn what_completes_is_there_at_once_unless_a_flush_that_does_not_cover_it_is_under_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = WriteLog::create(&path, Keeps::Completed).unwrap();
+        let write = |fill: u8| log.wrote(4096, &[fill; 512], false);
+        let fills = || {
+            log.finish().unwrap();
+            let fill = |(_, _, data): &(u64, bool, Vec<u8>)| data.first().copied();
+            entries(&path).iter().map(fill).collect::<Vec<_>>()
+        };
+        write(1);
+        assert_eq!(fills(), [Some(1)]);
+        let first = log.covered();
+        write(2);
+        let second = log.covered();
+        write(3);
+        assert_eq!(fills(), [Some(1)], "both flushes are under way");
+        log.flushed(second);
+        assert_eq!(
+            fills(),
+            [Some(1), Some(2), None],
+            "the first one does not cover the last write"
+        );
+        log.unflushed(first);
+        write(4);
+        let expected = [Some(1), Some(2), None, Some(3), Some(4)];
+        assert_eq!(fills(), expected, "a flush that failed is none");
+    }
+
     #[test]
     fn a_log_that_cannot_be_written_ends() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        drop(WriteLog::create(&path).unwrap());
+        drop(WriteLog::create(&path, Keeps::Covered).unwrap());
         let log = WriteLog {
             path: path.clone(),
             inner: Mutex::new(Inner {
                 file: Backing::open(&path, backing::Access::ReadOnly).unwrap(),
+                keeps: Keeps::Covered,
+                flushing: Vec::new(),
                 completed: VecDeque::new(),
                 gone: 0,
                 entries: 0,
@@ -242,9 +358,9 @@ mod tests {
                 failed: None,
             }),
         };
-        log.wrote(0, &[1; 512]);
+        log.wrote(0, &[1; 512], false);
         log.flushed(log.covered());
-        log.wrote(0, &[1; 512]);
+        log.wrote(0, &[1; 512], false);
         assert_eq!(log.inner().completed.len(), 0, "nobody will ever want it");
         assert!(log.finish().unwrap_err().to_string().contains("cannot write the write log"));
     }

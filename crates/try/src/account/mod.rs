@@ -76,10 +76,10 @@ impl Account {
         table::of(self)
     }
 
-    /// The account as one HTML file with pictures of the flow.
+    /// The account as one HTML file with pictures of the flow, and with what was found about power cuts.
     #[must_use]
-    pub fn html(&self) -> String {
-        page::of(self)
+    pub fn html(&self, power_cuts: &[String]) -> String {
+        page::of(self, power_cuts)
     }
 
     /// The budgets as test cases.

@@ -24,13 +24,15 @@ const FROM_HOST: [&str; 2] = ["user", "journal"];
 /// Hatches of what a volume adds, from this one on.
 const ADDED: usize = 11;
 
-pub(super) fn of(account: &Account) -> String {
+/// `power_cuts`: what was found about them, line by line.
+pub(super) fn of(account: &Account, power_cuts: &[String]) -> String {
     html(&account.title(), |page| {
         page.within("header", &[], |page| {
             page.element("p", &[("class", &"kicker")], "Onefold account");
             page.element("h1", &[], &account.title());
         });
         budgets(page, account);
+        cuts(page, power_cuts);
         flows(page, account);
         drives(page, account);
         files(page, account);
@@ -42,6 +44,19 @@ fn section(page: &mut Markup, title: &str, note: &str, content: impl FnOnce(&mut
         page.element("h2", &[], title);
         page.element("p", &[("class", &"note")], note);
         content(page);
+    });
+}
+
+fn cuts(page: &mut Markup, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    section(page, "Power cuts", "The states that the disk can be in afterwards.", |page| {
+        page.within("ul", &[("class", &"verdicts")], |list| {
+            for line in lines {
+                list.element("li", &[("class", &"")], line);
+            }
+        });
     });
 }
 

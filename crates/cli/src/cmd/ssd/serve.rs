@@ -57,9 +57,6 @@ pub(crate) struct Serve {
     /// What becomes of writes and flushes while the file system under the image is full
     #[arg(long, value_enum, default_value = "error", value_name = "WHAT")]
     on_full: Full,
-    /// Record every request but remaps and snapshots into a new trace file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
     /// Unix socket for `onefold ssd info` [default: IMAGE.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -106,20 +103,19 @@ impl Serve {
         let device_of_control = device.clone();
         let _control =
             control::open(global, asked, &self.image, device_of_control, super::control::COMMANDS)?;
-        let observed =
-            self.frontends.observed(device.clone(), self.record.as_deref(), device.uuid())?;
         let ready = |server: &Server<SsdDevice>| {
             self.frontends.announce(global, &self.image, server);
             Frontends::end_unmounted(global, server);
         };
-        let signals = global.interrupt.serving();
         let options = self.frontends.options(&self.image);
-        Ok(onefold_serve::run(observed, &options, ready, || signals.wait())?)
+        self.frontends.run(global, device.clone(), device.uuid(), &options, ready)
     }
 
     /// A trace has no place for what a remap may do with its ranges, nor for snapshots.
     fn tell_unrecorded(&self, global: &Global, device: &SsdDevice) {
-        let (Some(path), Some(details)) = (&self.record, device.details()) else { return };
+        let (Some(path), Some(details)) = (self.frontends.record(), device.details()) else {
+            return;
+        };
         let remap = details.remap;
         let units = remap.remapped + remap.copied;
         if units > 0 {

@@ -28,9 +28,6 @@ pub(crate) struct Serve {
     /// When the emulated SSDs without zones answer
     #[arg(long, value_enum, default_value = "none", value_name = "HOW")]
     latency: Latency,
-    /// Record every request to the top into a new trace file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
     /// Unix socket for `onefold stack info` [default: DIRECTORY/NAME.sock, NAME being the top]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -91,13 +88,11 @@ impl Serve {
         global: &Global,
     ) -> Result<(), CliError> {
         let top = chosen.top();
-        let observed = self.frontends.observed(device, self.record.as_deref(), uuid)?;
         let ready = |server: &Server<D>| {
             self.frontends.announce(global, &top, server);
             Frontends::end_unmounted(global, server);
         };
-        let signals = global.interrupt.serving();
         let options = self.frontends.options(&top);
-        Ok(onefold_serve::run(observed, &options, ready, || signals.wait())?)
+        self.frontends.run(global, device, uuid, &options, ready)
     }
 }

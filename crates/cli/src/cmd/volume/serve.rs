@@ -95,9 +95,6 @@ pub(crate) struct Serve {
     /// When an emulated SSD below it answers
     #[arg(long, value_enum, default_value = "none", value_name = "HOW")]
     latency: Latency,
-    /// Record every request into a new trace file
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
     /// Go through the page cache
     #[arg(long)]
     no_direct: bool,
@@ -204,7 +201,6 @@ impl Serve {
             ("--ack", self.ack != Ack::Buffer),
             ("--io", self.io != Io::Auto),
             ("--latency", self.latency != Latency::None),
-            ("--record", self.record.is_some()),
             ("--no-direct", self.no_direct),
             ("--map-memory", self.map_memory.is_some()),
             ("--hot-cold", self.hot_cold),
@@ -228,7 +224,6 @@ impl Serve {
             None => device.clone(),
         };
         options.read_only = !served.is_writable();
-        let signals = global.interrupt.serving();
         let mut beside = Vec::new();
         for (name, endpoint) in &self.members {
             let member = device.member(name)?;
@@ -247,8 +242,7 @@ impl Serve {
             }
         };
         let uuid = device.details().uuid;
-        let observed = self.frontends.observed(served, self.record.as_deref(), uuid)?;
-        let served = onefold_serve::run(observed, &options, ready, || signals.wait());
+        let served = self.frontends.run(global, served, uuid, &options, ready);
         let stopped: Result<Vec<()>, _> = beside.into_iter().map(Server::stop).collect();
         served?;
         stopped?;

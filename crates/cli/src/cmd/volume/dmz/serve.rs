@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_device::observed::Observed;
 use onefold_device::{BlockDevice, DmzOpened, DmzOptions, DmzVolume};
 use onefold_serve::Server;
 use onefold_units::PAGE_BYTES;
@@ -86,8 +85,7 @@ fn run(
         frontends.announce(global, path, server);
         Frontends::end_unmounted(global, server);
     };
-    let signals = global.interrupt.serving();
-    Ok(onefold_serve::run(Observed::new(device.clone()), &options, ready, || signals.wait())?)
+    frontends.run(global, device.clone(), device.details().uuid, &options, ready)
 }
 
 /// How the volume was found.

@@ -1,0 +1,79 @@
+//! A file system in a file, mounted through a loop device.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+
+use super::FileSystem;
+use super::tool::Tool;
+use crate::TryError;
+
+pub(super) const MOUNT: Tool = Tool { name: "mount", package: "mount" };
+/// How long a process that was just killed may keep a file system busy.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A mounted file system. Dropped, it disappears at once for all but those who use it, and its loop device goes with the last of them.
+#[derive(Debug)]
+pub struct Mounted {
+    directory: PathBuf,
+    is_mounted: bool,
+}
+
+impl Mounted {
+    /// Mounts the file system in `image` at `directory` through a loop device, with these options of mount and its own.
+    ///
+    /// # Errors
+    /// `mount` is missing or refuses, such as a file system that cannot be recovered.
+    pub fn new(
+        image: &Path,
+        directory: &Path,
+        fs: FileSystem,
+        options: &str,
+    ) -> Result<Self, TryError> {
+        let mut all = format!("loop,{}", fs.mount_options());
+        if !options.is_empty() {
+            all.extend([",", options]);
+        }
+        let mut command = MOUNT.command()?;
+        MOUNT.run(command.args(["-t", fs.name(), "-o", &all, "--"]).arg(image).arg(directory))?;
+        Ok(Self { directory: directory.to_owned(), is_mounted: true })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Unmounts it, when all is written.
+    ///
+    /// # Errors
+    /// A process uses it for longer than a second, or the last writes failed. It is detached then.
+    pub fn unmount(mut self) -> Result<(), TryError> {
+        let mut tries = 0;
+        loop {
+            match unmount(&self.directory, UnmountFlags::empty()) {
+                Ok(()) => break,
+                Err(Errno::BUSY) if tries < TRIES => {
+                    tries += 1;
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(TryError::io("unmount", &self.directory)(error.into())),
+            }
+        }
+        self.is_mounted = false;
+        Ok(())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            // Nobody is left to be told.
+            let _ = unmount(&self.directory, UnmountFlags::DETACH);
+        }
+    }
+}
