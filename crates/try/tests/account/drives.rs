@@ -9,6 +9,7 @@ use onefold_tracefile::{Meta, Options, OutputFormat, create};
 use onefold_try::account::drives::{AGE, Replay, parse, run};
 use onefold_try::account::{Drive, DriveCost};
 use onefold_units::Rng;
+use onefold_units::convert::float;
 
 const DISK: u64 = 256 << 20;
 
@@ -65,7 +66,7 @@ fn causes_add_up_and_threads_change_nothing() {
         let sum: u64 = cost.causes().iter().map(|(_, bytes)| bytes).sum();
         assert_eq!(sum, cost.nand_bytes, "{}", cost.label());
         assert!(cost.host.write_pages * 4096 >= 24 << 20, "{}", cost.label());
-        let waf = cost.nand_bytes as f64 / (cost.host.write_pages * 4096) as f64;
+        let waf = float(cost.nand_bytes) / float(cost.host.write_pages * 4096);
         assert!((waf - cost.waf).abs() < 1e-9 && waf > 1.0, "{} {waf} {}", cost.label(), cost.waf);
         assert!(cost.latency_ns.flush.count > 0 && cost.life.days.is_some(), "{}", cost.label());
         // The age is in the result, and the drive was full enough to collect.
@@ -157,10 +158,10 @@ fn ten_drives() {
         let replay = Replay { disk_bytes: 4 << 30, ..replay(&path, volume) };
         let begin = std::time::Instant::now();
         let costs = run_all(&drives[..10], &replay, 2);
-        println!("{} runs: {:.1} s", costs.len(), begin.elapsed().as_secs_f64());
+        eprintln!("{} runs: {:.1} s", costs.len(), begin.elapsed().as_secs_f64());
         for cost in costs {
             let aged = cost.precondition.as_ref().map_or(0.0, |aged| aged.cpu_s);
-            println!("{:24} WAF {:.2}, aged in {aged:.1} s of CPU", cost.label(), cost.waf);
+            eprintln!("{:24} WAF {:.2}, aged in {aged:.1} s of CPU", cost.label(), cost.waf);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 use onefold_trace::{Record, TraceOp};
 use onefold_try::account::files::{Layout, Tally};
 use onefold_try::account::{Look, Owner, Owners, Snapshot};
+use onefold_units::convert::u64_from;
 
 const DISK: u64 = 64 << 20;
 
@@ -65,7 +66,7 @@ fn blocks_of(image: &Path, letter: u8) -> Vec<u64> {
     let bytes = fs::read(image).unwrap();
     let is_all = |block: &[u8]| block.iter().all(|byte| *byte == letter);
     let found = bytes.chunks(4096).enumerate().filter(|(_, block)| is_all(block));
-    found.map(|(at, _)| at as u64 * 4096).collect()
+    found.map(|(at, _)| u64_from(at) * 4096).collect()
 }
 
 fn write(path: &Path, letter: u8, blocks: usize) {

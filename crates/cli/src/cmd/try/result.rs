@@ -56,9 +56,6 @@ impl Tried<'_> {
     fn table(&self) -> String {
         let mut text = self.account.table();
         // Writing to a string cannot fail.
-        for verdict in &self.account.budgets {
-            let _ = writeln!(text, "{verdict}");
-        }
         if let Some(cuts) = &self.cuts {
             let _ =
                 write!(text, "\npower cuts: {}", report::table(&cuts.report, &self.context(cuts)));
