@@ -19,5 +19,6 @@ mod ssd_zones;
 mod stack;
 mod study;
 mod trace;
+mod tried;
 mod volume;
 mod write_log;
