@@ -96,6 +96,7 @@ impl Comparison {
 #[derive(Clone, Debug)]
 pub struct Budget {
     text: String,
+    name: String,
     kind: Kind,
     source: Source,
     comparison: Comparison,
@@ -207,9 +208,10 @@ impl FromStr for Budget {
             problem,
             expected: kind.expected(),
         })?;
-        let budget = Self { text: given(), kind, source, comparison, limit, drive };
+        let name = name.to_owned();
+        let budget = Self { text: given(), name, kind, source, comparison, limit, drive };
         if budget.drive.is_some() && !budget.is_of_drives() {
-            return Err(BudgetError::NoDrive { text: given(), name: name.to_owned() });
+            return Err(BudgetError::NoDrive { text: given(), name: budget.name });
         }
         Ok(budget)
     }
@@ -353,19 +355,21 @@ impl Budget {
         }
     }
 
-    /// Whose most of it is.
+    /// Whose most of it is. Journal, tables and what is unknown are their own cause.
     fn blame(&self, account: &Account, drive: Option<&DriveCost>) -> Option<String> {
-        let file = account.file_system.as_ref().and_then(|fs| {
-            let file = fs.files.first()?;
-            Some(format!("the file written most is `{}`, {}", file.path, bytes(file.write_bytes)))
-        });
+        let fs = account.file_system.as_ref();
         let of_flash = drive.and_then(|drive| {
             let (cause, most) = drive.causes().into_iter().next()?;
             Some(format!("most of flash is {cause}, {}", of_all(most, drive.nand_bytes)))
         });
-        let of_fs = account.file_system.as_ref().filter(|_| drive.is_none()).and_then(|fs| {
+        let is_part = self.name.starts_with("fs.");
+        let of_fs = fs.filter(|_| drive.is_none() && !is_part).and_then(|fs| {
             let (part, most) = fs.by.parts().into_iter().max_by_key(|(_, bytes)| *bytes)?;
             (most > 0).then(|| format!("most is {part}, {}", of_all(most, fs.write_bytes)))
+        });
+        let file = fs.filter(|_| !is_part || self.name == "fs.data").and_then(|fs| {
+            let file = fs.files.first()?;
+            Some(format!("the file written most is `{}`, {}", file.path, bytes(file.write_bytes)))
         });
         let parts: Vec<String> = [of_flash, of_fs, file].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))

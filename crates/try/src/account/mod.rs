@@ -15,7 +15,9 @@ pub mod files;
 mod page;
 mod table;
 
-use onefold_sim::result::{Precondition, Program};
+use std::collections::BTreeMap;
+
+use onefold_sim::result::{Program, bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::junit::{Case, Suite};
@@ -104,17 +106,51 @@ impl Account {
 
     /// How drives were prepared, in words; `None` without drives.
     fn aged(&self) -> Option<String> {
+        let first = self.drives.first()?;
         let waf = |drive: &DriveCost| {
-            let aged = drive.precondition.as_ref().map(|aged: &Precondition| aged.waf_last);
+            let aged = drive.precondition.as_ref().map(|aged| aged.waf_last);
             aged.filter(|waf| *waf > 0.0).map(|waf| format!("{} {waf:.2}", drive.label()))
         };
         let wafs: Vec<String> = self.drives.iter().filter_map(waf).collect();
-        let first = self.drives.first()?;
-        let size = onefold_sim::result::bytes(first.device.logical_bytes);
-        let wafs = match wafs.len() {
-            0 => String::new(),
-            _ => format!("; WAF while they were: {}", wafs.join(", ")),
+        let capacity = bytes(first.device.logical_bytes);
+        let with = self.drives.iter().any(|drive| drive.volume.is_some());
+        let why = if with { "so that a volume exports" } else { "so that they hold" };
+        let mut text =
+            format!("drives were made {capacity}, {why} the disk, and aged: {}", self.age);
+        if !wafs.is_empty() {
+            text += &format!("; WAF of their last overwrites: {}", wafs.join(", "));
+        }
+        Some(text)
+    }
+
+    /// Of which drives the lives are, in words.
+    fn lives(&self) -> String {
+        let mut sizes: Vec<String> = self
+            .drives
+            .iter()
+            .filter(|drive| drive.volume.is_none())
+            .map(|drive| format!("{} {}", drive.name, bytes(drive.life.raw_bytes)))
+            .collect();
+        sizes.dedup();
+        format!(
+            "life: at the rate of this run, of drives with flash of {}; twice as much lasts twice as long",
+            sizes.join(", ")
+        )
+    }
+
+    /// What speaks against the numbers of drives, each doubt once.
+    fn doubts(&self) -> Vec<String> {
+        let mut doubts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for drive in &self.drives {
+            for warning in &drive.warnings {
+                doubts.entry(warning).or_default().push(drive.label());
+            }
+        }
+        let all = self.drives.len();
+        let line = |(warning, labels): (&str, Vec<String>)| match labels.len() {
+            of if of == all => format!("doubt: {warning}"),
+            _ => format!("doubt, {}: {warning}", labels.join(", ")),
         };
-        Some(format!("drives of {size}, aged before: {}{wafs}", self.age))
+        doubts.into_iter().map(line).collect()
     }
 }

@@ -106,7 +106,7 @@ fn flows(page: &mut Markup, account: &Account) {
 fn above(account: &Account) -> Vec<FlowColumn> {
     let mut columns = Vec::new();
     if let Some(sum) = account.program {
-        let block = block("written by the program", 7, sum, sum);
+        let block = block("written", 7, sum, sum);
         columns.push(FlowColumn {
             label: "program".to_owned(),
             note: bytes(sum),
@@ -132,16 +132,24 @@ fn above(account: &Account) -> Vec<FlowColumn> {
 fn owned(fs: &FileSystem) -> Vec<Segment> {
     let all = fs.write_bytes;
     let shown = &fs.files[..fs.files.len().min(FILES)];
-    let mut blocks: Vec<Segment> =
-        shown.iter().map(|file| block(&file.path, 0, file.write_bytes, all)).collect();
+    let mut blocks: Vec<Segment> = shown
+        .iter()
+        .enumerate()
+        .map(|(n, file)| block(&file.path, striped(n), file.write_bytes, all))
+        .collect();
     let named: u64 = shown.iter().map(|file| file.write_bytes).sum();
     let others = fs.by.data.saturating_sub(named);
     let word = if shown.is_empty() { "data of files" } else { "other files" };
-    blocks.push(block(word, 10, others, all));
+    blocks.push(block(word, striped(shown.len()), others, all));
     for ((name, bytes), (_, hatch)) in fs.by.parts().into_iter().zip(OWNERS).skip(1) {
         blocks.push(block(name, hatch, bytes, all));
     }
     blocks
+}
+
+/// Files in turn, so that one can be told from the next.
+const fn striped(n: usize) -> usize {
+    if n.is_multiple_of(2) { 0 } else { 10 }
 }
 
 /// The hops of a drive: the volume, if there is one, and flash.
@@ -197,6 +205,12 @@ fn hop(sum: u64, before: Option<u64>) -> String {
     }
 }
 
+/// A sentence.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// A table with a head; the first column names the row.
 fn table(page: &mut Markup, head: &[&str], rows: &[Vec<String>]) {
     page.within("div", &[("class", &"scroll")], |page| {
@@ -231,8 +245,8 @@ fn drives(page: &mut Markup, account: &Account) {
         return;
     }
     let note = account.aged().unwrap_or_default()
-        + ". The recording was replayed by what its requests waited for. Life is that of a drive of this size at this \
-           rate; twice the size lasts twice as long.";
+        + ". The recording was replayed by what its requests waited for. "
+        + &account.lives();
     let head = [
         "drive",
         "programmed",
@@ -265,11 +279,8 @@ fn drives(page: &mut Markup, account: &Account) {
     };
     section(page, "Drives", &note, |page| {
         table(page, &head, &account.drives.iter().map(row).collect::<Vec<_>>());
-        for drive in &account.drives {
-            for warning in &drive.warnings {
-                let text = format!("{}: {warning}", drive.label());
-                page.element("p", &[("class", &"warning")], &text);
-            }
+        for doubt in account.doubts() {
+            page.element("p", &[("class", &"warning")], &doubt);
         }
     });
 }

@@ -36,8 +36,10 @@ pub(super) fn of(account: &Account) -> String {
     if !notes.is_empty() {
         text.push('\n');
     }
-    // Writing to a string cannot fail.
-    notes.iter().for_each(|note| _ = writeln!(text, "{note}"));
+    for note in notes {
+        text.push_str(&note);
+        text.push('\n');
+    }
     text
 }
 
@@ -67,7 +69,7 @@ fn hops(account: &Account) -> String {
             let sent: Vec<_> =
                 volume.sent_pages.iter().map(|(c, n)| (c.clone(), n * 4096)).collect();
             let sum = sent.iter().map(|(_, bytes)| bytes).sum();
-            rows.push(row(&format!("{} volume", drive.name), sum, most(&sent)));
+            rows.push(row(&format!("volume on {}", drive.name), sum, most(&sent)));
         }
         rows.push(row(&drive.label(), drive.nand_bytes, most(&drive.causes())));
     }
@@ -134,10 +136,7 @@ fn notes(account: &Account) -> Vec<String> {
                 .to_owned(),
         );
     }
-    for drive in &account.drives {
-        let label = drive.label();
-        notes.extend(drive.warnings.iter().map(|warning| format!("doubt, {label}: {warning}")));
-    }
+    notes.extend(account.doubts());
     let remarks = account.file_system.iter().flat_map(|fs| &fs.remarks);
     notes.extend(remarks.map(|remark| format!("files: {remark}")));
     notes.extend(account.budgets.iter().map(ToString::to_string));

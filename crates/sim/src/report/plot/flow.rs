@@ -54,11 +54,11 @@ struct Place {
 impl FlowPlot {
     /// Adds the picture to a page.
     pub fn draw(&self, page: &mut Markup) {
-        let tallest = self.columns.iter().map(|column| self.height(&column.blocks));
-        let tallest = tallest.fold(0.0, f64::max);
-        let small = self.columns.iter().map(|column| self.unnamed(column).len()).max();
-        let lines = f64::from(u32::try_from(small.unwrap_or(0)).unwrap_or(u32::MAX));
-        let size = (self.width, NAMES + tallest + lines * LINE + 8.0);
+        let heights = self.columns.iter().map(|column| {
+            let lines = u32::try_from(self.unnamed(column).len()).unwrap_or(u32::MAX);
+            self.height(&column.blocks) + f64::from(lines) * LINE
+        });
+        let size = (self.width, NAMES + heights.fold(0.0, f64::max) + 8.0);
         picture(page, &self.title, size, |svg| {
             for (n, pair) in self.columns.windows(2).enumerate() {
                 self.band(svg, (&pair[0], self.place(n)), (&pair[1], self.place(n + 1)));
@@ -114,7 +114,8 @@ impl FlowPlot {
     }
 
     fn column(&self, svg: &mut Markup, column: &FlowColumn, place: Place) {
-        text(svg, "name strong", (place.left, 14.0), &column.label);
+        let width = place.right - place.left;
+        text(svg, "name strong", (place.left, 14.0), &fitted(&column.label, width, 13.0));
         text(svg, "name", (place.left, 32.0), &column.note);
         let mut top = NAMES;
         for block in &column.blocks {
@@ -137,7 +138,7 @@ impl FlowPlot {
                     ("height", &9),
                 ],
             );
-            text(svg, "tick", (place.left + 14.0, top), &block.label);
+            text(svg, "tick", (place.left + 14.0, top), &fitted(&block.label, width, 12.0));
         }
     }
 
@@ -159,7 +160,8 @@ impl FlowPlot {
         if height < NAMED {
             return;
         }
-        let plate = (text_width(&block.label, 12.0) + 8.0).min(width);
+        let label = fitted(&block.label, width - 8.0, 12.0);
+        let plate = (text_width(&label, 12.0) + 8.0).min(width);
         let (middle, centre) = (place.left + width / 2.0, top + height / 2.0);
         svg.leaf(
             "rect",
@@ -172,6 +174,67 @@ impl FlowPlot {
                 ("rx", &3),
             ],
         );
-        text(svg, "inside middle", (middle, centre + 4.0), &block.label);
+        text(svg, "inside middle", (middle, centre + 4.0), &label);
+    }
+}
+
+/// The text, or as much of its end as has room: paths end with what tells them apart, and labels
+/// with a size.
+fn fitted(label: &str, width: f64, size: f64) -> String {
+    if text_width(label, size) <= width {
+        return label.to_owned();
+    }
+    let mut rest = label.chars();
+    while rest.next().is_some() && text_width(rest.as_str(), size) > width - size {}
+    format!("\u{2026}{}", rest.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FlowColumn, FlowPlot, Segment, fitted};
+    use crate::report::Markup;
+
+    fn column(lengths: &[f64], carried: usize) -> FlowColumn {
+        let block = |length: &f64| Segment {
+            label: format!("part {length}"),
+            hatch: 1,
+            length: *length,
+            tip: String::new(),
+        };
+        let blocks = lengths.iter().map(block).collect();
+        FlowColumn { label: "place".to_owned(), note: String::new(), blocks, carried }
+    }
+
+    fn drawn(columns: Vec<FlowColumn>) -> String {
+        let mut page = Markup::new();
+        let plot = FlowPlot { title: "flow".to_owned(), width: 400.0, scale: 1.0, columns };
+        plot.draw(&mut page);
+        page.finish()
+    }
+
+    #[test]
+    fn a_band_goes_from_all_of_a_place_to_what_the_next_one_carries() {
+        let svg = drawn(vec![column(&[60.0, 20.0], 0), column(&[40.0, 5.0, 90.0], 2)]);
+        // 80 pixels below the names on the left, 45 on the right.
+        assert_eq!(svg.matches("class=\"band\"").count(), 1);
+        assert!(svg.contains(" 44L") && svg.contains(" 89C") && svg.contains(" 124Z"), "{svg}");
+        // The small block has its name below the stack, and the picture room for it.
+        assert_eq!(svg.matches("<text class=\"tick\"").count(), 1);
+        assert!(svg.contains(&format!("viewBox=\"0 0 400 {}\"", 44 + 135 + 16 + 8)), "{svg}");
+    }
+
+    #[test]
+    fn nothing_has_no_band_and_odd_lengths_are_drawn() {
+        let svg = drawn(vec![column(&[0.0], 0), column(&[10.0], 1), column(&[f64::NAN, 3.0], 9)]);
+        assert_eq!(svg.matches("class=\"band\"").count(), 1);
+        assert!(!svg.contains("NaN\" y"), "{svg}");
+        assert!(drawn(Vec::new()).contains("<svg"));
+    }
+
+    #[test]
+    fn long_names_keep_their_end() {
+        assert_eq!(fitted("a.db 4 KiB", 200.0, 12.0), "a.db 4 KiB");
+        let short = fitted("a/very/long/path/to/the/rows.db 4 KiB", 120.0, 12.0);
+        assert!(short.starts_with('\u{2026}') && short.ends_with("rows.db 4 KiB"), "{short}");
     }
 }

@@ -68,8 +68,6 @@ pub(super) fn of(
     seconds: f64,
 ) -> Result<DriveCost, ConfigError> {
     let nand_bytes = run.flash.program_pages.total() * PAGE_BYTES;
-    // A short program gives few points of a series that nobody is shown.
-    let warnings = run.warnings.into_iter().filter(|text| !text.starts_with("the series has"));
     Ok(DriveCost {
         name: sized.drive.name.clone(),
         device: run.device,
@@ -84,7 +82,7 @@ pub(super) fn of(
         waf: run.waf,
         latency_ns: run.latency_ns,
         virtual_ns: run.virtual_ns,
-        life: Life::of(&sized.config, nand_bytes, seconds)?,
-        warnings: warnings.collect(),
+        life: Life::of((&sized.drive.config, &sized.config), nand_bytes, seconds)?,
+        warnings: run.warnings,
     })
 }

@@ -20,16 +20,22 @@ pub struct Life {
     pub rated_cycles: Option<u64>,
     /// Where they are from.
     pub rated_by: String,
-    /// Bytes of flash of which this is the life. Twice as many last twice as long.
+    /// Bytes of flash of which this is the life: those of the drive at its own size, or after it was
+    /// made larger. Twice as many last twice as long.
     pub raw_bytes: u64,
     /// Seconds in which the program made what was programmed.
     pub seconds: f64,
 }
 
 impl Life {
-    pub(super) fn of(config: &Config, nand_bytes: u64, seconds: f64) -> Result<Self, ConfigError> {
+    /// `own`: the drive at its own size; `config`: as it was simulated.
+    pub(super) fn of(
+        (own, config): (&Config, &Config),
+        nand_bytes: u64,
+        seconds: f64,
+    ) -> Result<Self, ConfigError> {
         let ssd = config.ssd(0)?;
-        let raw_bytes = ssd.geometry.raw_bytes();
+        let raw_bytes = ssd.geometry.raw_bytes().max(own.geometry()?.raw_bytes());
         let bits = ssd.timing.program.iter().count().max(ssd.timing.read.iter().count());
         let (rated_cycles, rated_by) = match u64::from(ssd.ftl.endurance) {
             0 if bits > 1 || config.name() == "slc" => {

@@ -74,7 +74,7 @@ impl Layout {
             places.extend(tables.into_iter().flatten().map(|range| (range, Fixed::Metadata)));
         }
         let systems = systems.into_iter().map(|(_, system)| system.name().to_owned()).collect();
-        Self { systems, ranges: apart(places) }
+        Self { systems, ranges: apart(&places) }
     }
 
     /// What lies at a byte, and up to where all bytes are alike.
@@ -99,22 +99,37 @@ fn survey(bytes: u64, read: Read<'_>) -> Found {
 }
 
 /// Ranges in order. Where two overlap, the journal counts.
-fn apart(mut places: Vec<(Range<u64>, Fixed)>) -> Vec<(Range<u64>, Fixed)> {
-    places.sort_by_key(|(range, fixed)| (*fixed, range.start));
-    let mut kept: Vec<(Range<u64>, Fixed)> = Vec::new();
-    for (range, fixed) in places {
-        let mut start = range.start;
-        let mut pieces = Vec::new();
-        let first = kept.partition_point(|(other, _)| other.end <= range.start);
-        for (other, _) in kept[first..].iter().take_while(|(other, _)| other.start < range.end) {
-            pieces.push((start..other.start, fixed));
-            start = other.end;
+fn apart(places: &[(Range<u64>, Fixed)]) -> Vec<(Range<u64>, Fixed)> {
+    let journals = merged(places, Fixed::Journal);
+    let mut kept = Vec::new();
+    for table in merged(places, Fixed::Metadata) {
+        let mut start = table.start;
+        let first = journals.partition_point(|journal| journal.end <= table.start);
+        for journal in journals[first..].iter().take_while(|journal| journal.start < table.end) {
+            kept.push((start..journal.start, Fixed::Metadata));
+            start = journal.end;
         }
-        pieces.push((start..range.end, fixed));
-        kept.extend(pieces.into_iter().filter(|(piece, _)| piece.start < piece.end));
-        kept.sort_by_key(|(range, _)| range.start);
+        kept.push((start..table.end, Fixed::Metadata));
     }
+    kept.retain(|(range, _)| range.start < range.end);
+    kept.extend(journals.into_iter().map(|journal| (journal, Fixed::Journal)));
+    kept.sort_by_key(|(range, _)| range.start);
     kept
+}
+
+/// The ranges of a kind in order, those that touch as one.
+fn merged(places: &[(Range<u64>, Fixed)], kind: Fixed) -> Vec<Range<u64>> {
+    let of_kind = places.iter().filter(|(_, fixed)| *fixed == kind);
+    let mut ranges: Vec<Range<u64>> = of_kind.map(|(range, _)| range.clone()).collect();
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
 }
 
 #[cfg(test)]
@@ -124,12 +139,8 @@ mod tests {
     #[test]
     fn a_journal_counts_before_tables() {
         use Fixed::{Journal, Metadata};
-        let ranges = apart(vec![
-            (0..100, Metadata),
-            (40..60, Journal),
-            (50..55, Metadata),
-            (90..120, Journal),
-        ]);
+        let ranges =
+            apart(&[(0..100, Metadata), (40..60, Journal), (50..55, Metadata), (90..120, Journal)]);
         assert_eq!(
             ranges,
             [(0..40, Metadata), (40..60, Journal), (60..90, Metadata), (90..120, Journal)]
