@@ -125,9 +125,9 @@ impl FileSystem {
             return Ok(());
         }
         if !rustix::process::geteuid().is_root() {
-            return Err(TryError::NotRoot { fs: self });
+            return Err(TryError::NotRoot { fs: self.name() });
         }
-        super::mounted::MOUNT.find()?;
+        MOUNT.find()?;
         let made = self.mkfs().filter(|_| makes);
         for name in made.into_iter().chain(self.fsck().map(|(name, _)| name)) {
             self.tool(name).find()?;
