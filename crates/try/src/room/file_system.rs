@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::tool::{Tool, output, said};
+use super::tool::{MOUNT, Tool, output, said};
 use crate::TryError;
 
 /// Extended options of `mkfs.ext4` on a file without data: inode tables are zeroes already.

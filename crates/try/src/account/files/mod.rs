@@ -6,6 +6,7 @@
 mod ext4;
 mod layout;
 mod owners;
+mod read;
 mod snapshot;
 mod xfs;
 
