@@ -65,7 +65,7 @@ impl Meta {
     pub fn generated(words: &str) -> Self {
         Self {
             path: PathBuf::from(words),
-            spec: FormatSpec::new(onefold_trace::Format::Oft),
+            spec: FormatSpec::new(Format::Oft),
             interpretation: words.to_owned(),
             sha256: String::new(),
             devices: vec!["generated".to_owned()],
