@@ -244,9 +244,11 @@ fn drives(page: &mut Markup, account: &Account) {
     if account.drives.is_empty() {
         return;
     }
-    let note = account.aged().unwrap_or_default()
-        + ". The recording was replayed by what its requests waited for. "
-        + &account.lives();
+    let note = format!(
+        "{}. The recording was replayed by what its requests waited for. {}.",
+        capital(&account.aged().unwrap_or_default()),
+        capital(&account.lives())
+    );
     let head = [
         "drive",
         "programmed",

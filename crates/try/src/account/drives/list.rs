@@ -143,7 +143,7 @@ mod tests {
             ("tlc,", "an empty name"),
             ("tlc,tlc", "tlc is named twice"),
             ("zn540", "zn540 has zones"),
-            ("tcl", "tlc"),
+            ("tcl", "no preset `tcl`"),
             ("./none.toml", "none.toml"),
         ] {
             let found = parse(Some(list)).unwrap_err().to_string();
