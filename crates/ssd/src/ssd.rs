@@ -148,6 +148,12 @@ impl<M: Media> Ssd<M> {
         self.buffer.as_ref().map(|buffer| buffer.policy.as_ref())
     }
 
+    /// Bytes of the units whose newest content is nowhere but in the buffer; 0 where no bytes are stored.
+    #[must_use]
+    pub fn dirty_bytes(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.dirty.len() * self.unit)
+    }
+
     /// What the buffer counted, if there is one. Other than the statistics of the policy alone, it
     /// knows which misses were served from victims on their way to flash.
     #[must_use]

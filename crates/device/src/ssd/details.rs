@@ -152,9 +152,9 @@ impl DeviceStats for SsdDevice {
             buffer_read_misses: buffer.reads.misses(),
             buffer_write_hits: buffer.writes.hits,
             buffer_write_misses: buffer.writes.misses(),
-            unflushed_bytes: shared.unflushed.load(Relaxed),
+            unflushed_bytes: shared.unflushed.count().1,
             flush_ns: shared.flush_ns.load(Relaxed),
-            recovery_ns: u64::try_from(shared.recovery.as_nanos()).unwrap_or(u64::MAX),
+            recovery_ns: shared.recovery_ns.load(Relaxed),
         })
     }
 }
