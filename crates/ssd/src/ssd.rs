@@ -167,11 +167,15 @@ impl<M: Media> Ssd<M> {
         self.ftl.into_media()
     }
 
-    /// Writes everything volatile to flash and takes a checkpoint: recovery then has nothing to do.
+    /// Writes everything volatile to flash and takes a checkpoint: recovery then has nothing to do. A drive with a failed die
+    /// cannot: it is left as it is.
     ///
     /// # Errors
     /// What the FTL reported; the device is as after a power cut then, and loses nothing flushed.
     pub fn shut_down(&mut self, now: Nanos) -> Result<(), SsdError> {
+        if self.ftl.nand().failed_die().is_some() {
+            return Ok(());
+        }
         let times = Times { now, ready: now };
         self.drain_buffer(times)?;
         self.ftl.flush(times.host())?;
