@@ -12,6 +12,7 @@ mod interrupt;
 mod journals;
 mod killed;
 mod packaging;
+mod power;
 mod remap;
 mod report;
 mod serve;
