@@ -168,6 +168,11 @@ impl Interrupt {
         self.0.changed.notify_all();
     }
 
+    /// Whether a signal came.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.state().signal.is_some()
+    }
+
     /// Ends the process in the way of the signal that came, if one did.
     pub(crate) fn end_if_asked(&self) {
         let state = self.state();

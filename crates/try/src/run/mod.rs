@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use onefold_device::WriteLog;
@@ -208,7 +208,8 @@ impl Stage<'_> {
         let (status, is_late) = running.wait(self.plan.timeout, stop, || watch.now_and_then())?;
         run.seconds = Some(running.elapsed().as_secs_f64());
         (run.exit_code, run.signal) = program::ended(status);
-        let left = self.place.end_processes(!is_late);
+        let has_time = !is_late && !stop.load(Relaxed);
+        let left = self.place.end_processes(has_time);
         run.ended_entry = Some(watch.entries());
         run.dirtied_bytes = running.finish();
         kept.about.program = Some(run);

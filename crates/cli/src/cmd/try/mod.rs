@@ -114,6 +114,19 @@ impl Try {
             keep_mounts_private()?;
         }
         let place = Place::new()?;
+        let tried = self.run_in(&place, &drives, global);
+        // Whoever is asked to end leaves nothing.
+        drop(place);
+        global.interrupt.end_if_asked();
+        tried
+    }
+
+    fn run_in(
+        &self,
+        place: &Place,
+        drives: &[Drive],
+        global: &Global,
+    ) -> Result<ExitCode, CliError> {
         let folder = self.tape.clone().unwrap_or_else(|| place.path("program.tape"));
         let mut looks = Looks::default();
         global.interrupt.leaves("the program was ended, and nothing is left of its disk");
@@ -123,10 +136,12 @@ impl Try {
             })
         });
         let ran = ran?;
-        global.interrupt.end_if_asked();
+        if global.interrupt.is_asked() {
+            return Ok(global.interrupt.code());
+        }
         Self::tell(&ran, global);
         let known = looks.finish(&ran.tape.base());
-        let account = self.account(&ran, &known, &drives, global)?;
+        let account = self.account(&ran, &known, drives, global)?;
         let cuts = self.cut(&ran, &known, global)?;
         let tape = self.tape.as_ref().map(|folder| folder.display().to_string());
         let tried = Tried { ran: &ran, account, cuts, tape, seed: global.seed };
@@ -231,7 +246,6 @@ impl Try {
         let threads = available_parallelism().map_or(1, NonZeroUsize::get);
         let costs =
             global.interrupt.softly(|stop| drives::run(drives, &replay, threads, Some(stop)));
-        global.interrupt.end_if_asked();
         Ok(costs?)
     }
 
