@@ -25,6 +25,12 @@ pub(crate) enum Exit {
     PartlyRepaired,
     /// `check` or `scrub` could not run (fsck(8)).
     CheckFailed,
+    /// A power cut breaks what a program promised, or its file system.
+    PowerCut,
+    /// A budget of `try` is broken.
+    Budget,
+    /// The program of `try` cannot be started.
+    NotFound,
     /// Ended by SIGINT.
     Interrupted,
     /// Ended by SIGTERM.
@@ -33,7 +39,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every way to end, in the order of the table.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Ok,
         Self::Failed,
         Self::Repaired,
@@ -43,7 +49,10 @@ impl Exit {
         Self::Damaged,
         Self::Busy,
         Self::PartlyRepaired,
+        Self::Budget,
+        Self::PowerCut,
         Self::CheckFailed,
+        Self::NotFound,
         Self::Interrupted,
         Self::Terminated,
     ];
@@ -57,7 +66,10 @@ impl Exit {
             Self::Infeasible => 3,
             Self::BadTrace | Self::Damaged => 4,
             Self::Busy | Self::PartlyRepaired => 5,
+            Self::Budget => 6,
+            Self::PowerCut => 7,
             Self::CheckFailed => 8,
+            Self::NotFound => 127,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }
@@ -70,6 +82,9 @@ impl Exit {
                 "check, scrub"
             }
             Self::BadTrace => "reading a trace",
+            Self::Budget => "try",
+            Self::PowerCut => "try, crash explore",
+            Self::NotFound => "try",
             Self::Ok
             | Self::Failed
             | Self::Usage
@@ -94,7 +109,10 @@ impl Exit {
             Self::Damaged => "something is damaged or lost, and was not repaired",
             Self::Busy => "the image, volume, folder or socket is in use",
             Self::PartlyRepaired => "something was repaired, and something else was not",
+            Self::Budget => "a budget is broken",
+            Self::PowerCut => "a state after a power cut fails",
             Self::CheckFailed => "the check could not run",
+            Self::NotFound => "the program cannot be started",
             Self::Interrupted => "ended by SIGINT; a result so far is kept and says so",
             Self::Terminated => "ended by SIGTERM; a result so far is kept and says so",
         }

@@ -26,6 +26,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a program on a disk that keeps a tape: what it writes to flash, and which power cuts it survives
+    Try(cmd::r#try::Try),
+    /// Say in the tape of `onefold try` that something is promised from now on; for the program that it runs
+    Mark(cmd::r#try::Mark),
+    /// Power cuts of a tape: list their outcomes, check them, look at one
+    #[command(subcommand)]
+    Crash(cmd::crash::Crash),
     /// Look into, convert and generate block traces
     #[command(subcommand)]
     Trace(cmd::trace::Trace),
@@ -59,9 +66,19 @@ impl Command {
     /// Whether `-o` names the file of what else goes to standard output.
     const fn prints(&self) -> bool {
         match self {
+            Self::Crash(crash) => crash.prints(),
             Self::Trace(trace) => trace.prints(),
             Self::Study(study) => study.prints(),
             _ => true,
+        }
+    }
+
+    /// Whether the result may be one of tests.
+    const fn tests(&self) -> bool {
+        match self {
+            Self::Try(_) => true,
+            Self::Crash(crash) => crash.tests(),
+            _ => false,
         }
     }
 
@@ -70,7 +87,7 @@ impl Command {
         match self {
             Self::Trace(trace) => trace.draws(),
             Self::Study(study) => study.draws(),
-            Self::Report(_) => true,
+            Self::Report(_) | Self::Try(_) => true,
             _ => false,
         }
     }
@@ -82,7 +99,11 @@ fn main() -> ExitCode {
     cli.global.interrupt.watch(cli.global.quiet);
     let checked = if cli.command.prints() { cli.global.expect_output() } else { Ok(()) };
     let drawn = if cli.command.draws() { Ok(()) } else { cli.global.expect_no_pictures() };
-    let result = drawn.and(checked).and_then(|()| match cli.command {
+    let tested = if cli.command.tests() { Ok(()) } else { cli.global.expect_no_tests() };
+    let result = drawn.and(tested).and(checked).and_then(|()| match cli.command {
+        Command::Try(tried) => tried.run(&cli.global),
+        Command::Mark(mark) => mark.run(),
+        Command::Crash(crash) => crash.run(&cli.global),
         Command::Trace(trace) => trace.run(&cli.global),
         Command::Sim(sim) => sim.run(&cli.global),
         Command::Study(study) => study.run(&cli.global),

@@ -19,12 +19,13 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What `--format` may be: a [`Format`], or a page with pictures where a command draws some.
+/// What `--format` may be: a [`Format`], a page with pictures where a command draws some, or `JUnit` where it tests something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Table,
     Json,
     Html,
+    Junit,
 }
 
 impl Named {
@@ -33,10 +34,11 @@ impl Named {
             "table" => Ok(Self::Table),
             "json" => Ok(Self::Json),
             "html" => Ok(Self::Html),
+            "junit" => Ok(Self::Junit),
             trace if FormatSpec::parse(trace).is_ok() => {
                 Err(format!("the format of a trace is named by --trace-format {trace}"))
             }
-            _ => Err("expected table, json or html".to_owned()),
+            _ => Err("expected table, json, html or junit".to_owned()),
         }
     }
 }
@@ -55,7 +57,8 @@ pub(crate) enum Colour {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// How to print the result: table, json, or html where a command draws pictures [default: table, html for reports]
+    /// How to print the result: table, json, html where a command draws pictures, or junit where it tests something [default:
+    /// table, html for reports]
     #[arg(long = "format", global = true, value_name = "FORMAT", value_parser = Named::parse)]
     pub(crate) named: Option<Named>,
     /// Write the result here instead of standard output. A file that is there is replaced if it is empty, or an older result of
@@ -98,6 +101,15 @@ impl Global {
         Err(CliError::new(Exit::Usage, "usage::format", text))
     }
 
+    /// Refuses a result of tests where there are none.
+    pub(crate) fn expect_no_tests(&self) -> Result<(), CliError> {
+        if self.named != Some(Named::Junit) {
+            return Ok(());
+        }
+        let text = "--format is `junit`, expected table or json: this command tests nothing";
+        Err(CliError::new(Exit::Usage, "usage::format", text))
+    }
+
     /// Whether messages on standard error are coloured.
     pub(crate) fn colour_on_stderr(&self) -> bool {
         match self.color {
@@ -137,7 +149,8 @@ impl Global {
 
     /// Writes a result of [`Global::format`]; see [`Global::write`]. With `--quiet` there is no table on standard output.
     pub(crate) fn emit(&self, text: &str) -> Result<(), CliError> {
-        let is_unwanted = self.quiet && self.format() == Format::Table && self.output.is_none();
+        let is_table = self.format() == Format::Table && self.named != Some(Named::Junit);
+        let is_unwanted = self.quiet && is_table && self.output.is_none();
         if is_unwanted { Ok(()) } else { self.write(text) }
     }
 

@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod age;
 mod canonical;
 mod config;
 mod device;
@@ -42,6 +43,7 @@ mod volume;
 mod zoned;
 mod zoned_volume;
 
+pub use age::Age;
 pub use config::Config;
 pub use error::{ConfigError, Origin, TenantProblem};
 pub use extent::Extent;

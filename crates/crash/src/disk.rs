@@ -8,7 +8,7 @@ use onefold_units::Status;
 use onefold_units::convert::{index64, u64_from};
 
 use crate::CrashError;
-use crate::contents::{Changed, changed};
+use crate::contents::chosen;
 use crate::log::Log;
 use crate::state::State;
 
@@ -19,8 +19,7 @@ const ZEROES_AT_ONCE: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Disk {
     log: Arc<Log>,
-    at: usize,
-    changed: Changed,
+    state: State,
     written: Mutex<BTreeMap<u64, Box<[u8]>>>,
 }
 
@@ -28,8 +27,7 @@ impl Disk {
     /// The disk of a state.
     #[must_use]
     pub fn new(log: Arc<Log>, state: &State) -> Self {
-        let changed = changed(&log, state);
-        Self { at: state.at(), changed, written: Mutex::default(), log }
+        Self { log, state: state.clone(), written: Mutex::default() }
     }
 
     /// Fills `bytes` from `offset` on; both are multiples of a unit.
@@ -45,10 +43,8 @@ impl Disk {
             start..start + index64(unit)
         };
         for number in self.log.touched(units.clone()) {
-            let durable = || self.log.durable(number, self.at).map(|version| version.source);
-            let source = self.changed.get(&number).copied().or_else(durable);
-            if source.is_some() {
-                self.log.read(number, source, &mut bytes[place(number)])?;
+            if let Some(version) = chosen(&self.log, &self.state, number) {
+                self.log.read(self.log.versions()[version], &mut bytes[place(number)])?;
             }
         }
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,6 +123,18 @@ impl BlockDevice for Disk {
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
         let left = self.log.size().checked_sub(offset).filter(|left| *left > 0);
         let len = left.ok_or(Status::InvalidField)?.min(len.max(1));
-        Ok(Extent { len, mapped: true })
+        let unit = self.log.unit_bytes();
+        let units = offset / unit..(offset + len).div_ceil(unit);
+        let base = self.log.data_from(offset);
+        let touched = self.log.touched(units.clone()).next();
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = written.range(units).next().map(|(unit, _)| *unit);
+        let units =
+            touched.into_iter().chain(written).map(|number| number * unit..(number + 1) * unit);
+        // What begins first, or has begun.
+        let first = units.chain(base).min_by_key(|range| range.start.max(offset));
+        let mapped = first.as_ref().is_some_and(|range| range.start <= offset);
+        let end = first.map_or(u64::MAX, |range| if mapped { range.end } else { range.start });
+        Ok(Extent { len: len.min(end - offset), mapped })
     }
 }

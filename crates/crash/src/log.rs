@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -13,17 +12,10 @@ use rustix::fs::{SeekFrom, seek};
 
 use crate::CrashError;
 
-/// Unit where every write is aligned to it.
+/// Largest unit: a page.
 const PAGE: u64 = 4096;
-
-/// Where the content of a unit comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// From this byte of the log on.
-    Log(u64),
-    /// It was discarded.
-    Zeroes,
-}
+/// Versions of a unit that are looked at one by one before a search.
+const LOOK_AT: usize = 8;
 
 /// What an entry was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,18 +44,22 @@ pub struct Event {
     pub offset: u64,
     /// Bytes.
     pub bytes: u64,
-    /// The text of a mark.
-    pub mark: Option<String>,
-    /// From which position on it is durable: behind the flush that covers it, or behind itself. `usize::MAX`: never.
-    durable: usize,
+    /// From which position on it is durable: behind the flush that covers it, or behind itself. `u32::MAX`: never.
+    durable: u32,
     data_at: u64,
 }
 
-/// A version of a unit: the event that wrote it, and what it wrote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A version of a unit: the event that wrote it. Its content is a part of the log, or zeroes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version {
-    pub(crate) event: u32,
-    pub(crate) source: Source,
+    pub(crate) unit: u64,
+    event: u32,
+}
+
+impl Version {
+    pub(crate) fn event(self) -> usize {
+        index(self.event)
+    }
 }
 
 /// Every write of a disk, and the disk before.
@@ -77,27 +73,41 @@ pub struct Log {
     data_path: PathBuf,
     unit: u64,
     events: Vec<Event>,
-    /// By unit, in order of completion.
-    versions: BTreeMap<u64, Vec<Version>>,
+    /// Texts of marks, by event.
+    marks: BTreeMap<usize, String>,
+    /// By unit, then in order of completion.
+    versions: Vec<Version>,
     /// Whether entries behind the last whole one are missing.
     is_cut_short: bool,
 }
 
 impl Log {
-    /// Reads a log of dm-log-writes, and takes the disk as it was before.
+    /// Reads a log of dm-log-writes, and takes the disk as it was before. A page is there or not as a whole; where writes are
+    /// of smaller blocks, such a block is.
     ///
     /// # Errors
     /// A file cannot be read, is no log, or the log is that of a larger disk. A log that was cut short is read up to its last whole
     /// entry.
     pub fn open(log: &Path, base: &Path) -> Result<Self, CrashError> {
+        Self::open_as(log, base, false)
+    }
+
+    /// The same, where each sector is there or not by itself.
+    ///
+    /// # Errors
+    /// As for [`Log::open`].
+    pub fn open_by_sectors(log: &Path, base: &Path) -> Result<Self, CrashError> {
+        Self::open_as(log, base, true)
+    }
+
+    fn open_as(log: &Path, base: &Path, by_sectors: bool) -> Result<Self, CrashError> {
         let failed = |source| CrashError::Base { path: base.to_owned(), source };
         let base_file = File::open(base).map_err(failed)?;
         let size = base_file.metadata().map_err(failed)?.len();
         let mut reader = WriteLogReader::open(log)?;
-        let (events, is_cut_short) = events(&mut reader, size)?;
-        let is_aligned =
-            |event: &Event| event.offset.is_multiple_of(PAGE) && event.bytes.is_multiple_of(PAGE);
-        let unit = if events.iter().all(is_aligned) { PAGE } else { reader.sector_bytes().into() };
+        let Entries { events, marks, is_cut_short } = entries(&mut reader, size)?;
+        let sector = u64::from(reader.sector_bytes());
+        let unit = if by_sectors { sector } else { unit(&events, size).max(sector) };
         let data_path = log.to_owned();
         let data = File::open(log)
             .map_err(|source| CrashError::Data { path: data_path.clone(), source })?;
@@ -109,7 +119,8 @@ impl Log {
             data_path,
             unit,
             events,
-            versions: BTreeMap::new(),
+            marks,
+            versions: Vec::new(),
             is_cut_short,
         };
         log.date();
@@ -119,47 +130,52 @@ impl Log {
 
     /// Says of each event from when on it is durable.
     fn date(&mut self) {
-        let mut flushed = usize::MAX;
-        for (at, event) in self.events.iter_mut().enumerate().rev() {
-            if event.what == What::Flush {
-                flushed = at + 1;
+        let mut flushed = u32::MAX;
+        // There are no more events than 2^32.
+        for (next, event) in (1..).zip(&mut self.events) {
+            event.durable = next;
+        }
+        for event in self.events.iter_mut().rev() {
+            match event.what {
+                What::Flush => flushed = event.durable,
+                What::Write { fua: true } => {}
+                _ => event.durable = flushed,
             }
-            event.durable = match event.what {
-                What::Write { fua: true } => at + 1,
-                _ => flushed,
-            };
         }
     }
 
     /// Notes the versions of each unit. Of a discard only the units that hold something: others read as zeroes anyway.
     fn index(&mut self) {
-        for (at, event) in self.events.iter().enumerate() {
-            // More entries than 2^32 have no room in memory.
-            let number = u32::try_from(at).unwrap_or(u32::MAX);
-            let units = event.offset / self.unit..(event.offset + event.bytes) / self.unit;
-            match event.what {
-                What::Write { .. } => {
-                    for unit in units {
-                        let source = Source::Log(event.data_at + unit * self.unit - event.offset);
-                        let version = Version { event: number, source };
-                        self.versions.entry(unit).or_default().push(version);
-                    }
-                }
-                What::Discard => {
-                    for unit in self.held(units) {
-                        let version = Version { event: number, source: Source::Zeroes };
-                        self.versions.entry(unit).or_default().push(version);
-                    }
-                }
-                What::Flush | What::Mark => {}
+        let mut versions = Vec::new();
+        for (event, of) in (0..).zip(&self.events) {
+            if matches!(of.what, What::Write { .. }) {
+                versions.extend(self.units(of).map(|unit| Version { unit, event }));
             }
         }
+        versions.sort_unstable();
+        let mut discarded = Vec::new();
+        for (event, of) in (0..).zip(&self.events) {
+            if of.what == What::Discard {
+                let held = self.held(&versions, self.units(of));
+                discarded.extend(held.into_iter().map(|unit| Version { unit, event }));
+            }
+        }
+        versions.append(&mut discarded);
+        versions.sort_unstable();
+        versions.shrink_to_fit();
+        self.versions = versions;
     }
 
-    /// The units of a range that were written, or that the disk before has data for.
-    fn held(&self, units: Range<u64>) -> Vec<u64> {
-        let mut held: Vec<u64> =
-            self.versions.range(units.clone()).map(|(unit, _)| *unit).collect();
+    /// Units that an event is about.
+    fn units(&self, event: &Event) -> Range<u64> {
+        event.offset / self.unit..(event.offset + event.bytes) / self.unit
+    }
+
+    /// The units of a range that are ever written, or that the disk before has data for.
+    fn held(&self, versions: &[Version], units: Range<u64>) -> Vec<u64> {
+        let first = versions.partition_point(|version| version.unit < units.start);
+        let written = versions[first..].iter().map(|version| version.unit);
+        let mut held: Vec<u64> = written.take_while(|unit| *unit < units.end).collect();
         let (mut at, end) = (units.start * self.unit, units.end * self.unit);
         while at < end {
             let Some(data) = self.data_from(at).filter(|data| data.start < end) else { break };
@@ -172,7 +188,7 @@ impl Log {
     }
 
     /// The next range of the disk before that is no hole; where the file system cannot tell, all the rest.
-    fn data_from(&self, at: u64) -> Option<Range<u64>> {
+    pub(crate) fn data_from(&self, at: u64) -> Option<Range<u64>> {
         let start = match seek(&self.base, SeekFrom::Data(at)) {
             Ok(start) => start,
             Err(rustix::io::Errno::NXIO) => return None,
@@ -188,7 +204,7 @@ impl Log {
         self.size
     }
 
-    /// What is there or not as a whole after a power cut: 4 KiB, or a sector of the log where a write is smaller.
+    /// What is there or not as a whole after a power cut, in bytes: 4 KiB, or the block of which writes are, or a sector.
     #[must_use]
     pub const fn unit_bytes(&self) -> u64 {
         self.unit
@@ -206,91 +222,139 @@ impl Log {
         self.is_cut_short
     }
 
+    /// The text of an event that is a mark.
+    #[must_use]
+    pub fn mark(&self, event: usize) -> Option<&str> {
+        self.marks.get(&event).map(String::as_str)
+    }
+
+    /// Position behind the last entry with a number up to this one.
+    #[must_use]
+    pub fn behind(&self, entry: u64) -> usize {
+        self.events.partition_point(|event| event.entry <= entry)
+    }
+
+    /// Position behind the first flush from a position on, where all that had completed there is durable.
+    #[must_use]
+    pub fn flushed(&self, at: usize) -> Option<usize> {
+        let flush = self.events.get(at..)?.iter().position(|event| event.what == What::Flush)?;
+        Some(at + flush + 1)
+    }
+
     /// Position behind the last flush before `at`, from which on nothing is durable but what has FUA.
     pub(crate) fn epoch(&self, at: usize) -> usize {
         let before = self.events[..at].iter().rposition(|event| event.what == What::Flush);
         before.map_or(0, |flush| flush + 1)
     }
 
-    /// Units that an event wrote, and what to.
-    pub(crate) fn written(&self, event: usize) -> impl Iterator<Item = (u64, Source)> + '_ {
+    /// Whether an event that completed before `at` is durable there.
+    pub(crate) fn is_durable(&self, event: usize, at: usize) -> bool {
+        index(self.events[event].durable) <= at
+    }
+
+    /// All versions, by unit and then in order.
+    pub(crate) fn versions(&self) -> &[Version] {
+        &self.versions
+    }
+
+    /// Units of a range that some entry wrote.
+    pub(crate) fn touched(&self, units: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let mut unit = units.start;
+        std::iter::from_fn(move || {
+            let at = self.versions.partition_point(|version| version.unit < unit);
+            let found = self.versions.get(at).filter(|version| version.unit < units.end)?.unit;
+            unit = found + 1;
+            Some(found)
+        })
+    }
+
+    /// The versions that an event wrote, as indices.
+    pub(crate) fn written(&self, event: usize) -> impl Iterator<Item = usize> + '_ {
         let of = &self.events[event];
-        let units = of.offset / self.unit..(of.offset + of.bytes) / self.unit;
         let is_data = matches!(of.what, What::Write { .. } | What::Discard);
-        let units = if is_data { units } else { 0..0 };
-        let own = move |(unit, versions): (&u64, &Vec<Version>)| {
-            let of = versions.iter().find(|version| index(version.event) == event)?;
-            Some((*unit, of.source))
+        let units = if is_data { self.units(of) } else { 0..0 };
+        self.touched(units).filter_map(move |unit| {
+            let found = self.before(unit, event + 1).last()?;
+            (self.versions[found].event() == event).then_some(found)
+        })
+    }
+
+    /// The versions of a unit that had completed at a position, as indices.
+    pub(crate) fn before(&self, unit: u64, at: usize) -> Range<usize> {
+        let first = self.versions.partition_point(|version| version.unit < unit);
+        let is_before = |version: &Version| version.unit == unit && version.event() < at;
+        let of_unit = &self.versions[first..];
+        // Most units have few versions, and the pages of a journal have thousands.
+        let count = match of_unit.iter().take(LOOK_AT).position(|version| !is_before(version)) {
+            Some(count) => count,
+            None => of_unit.partition_point(is_before),
         };
-        self.versions.range(units).filter_map(own)
+        first..first + count
     }
 
-    /// What is durable of a unit when the power is cut at a position; `None` is the disk before.
-    pub(crate) fn durable(&self, unit: u64, at: usize) -> Option<Version> {
-        let versions = self.versions.get(&unit)?;
-        let before = versions.partition_point(|version| index(version.event) < at);
-        let durable = |version: &&Version| self.events[index(version.event)].durable <= at;
-        versions[..before].iter().rev().find(durable).copied()
-    }
-
-    /// Fills `bytes` with the content of a unit.
-    pub(crate) fn read(
-        &self,
-        unit: u64,
-        source: Option<Source>,
-        bytes: &mut [u8],
-    ) -> Result<(), CrashError> {
-        match source {
-            Some(Source::Zeroes) => bytes.fill(0),
-            Some(Source::Log(at)) => self
-                .data
-                .read_exact_at(bytes, at)
-                .map_err(|source| CrashError::Data { path: self.data_path.clone(), source })?,
-            None => self.read_base(unit * self.unit, bytes)?,
+    /// Fills `bytes` with the content of a version.
+    pub(crate) fn read(&self, version: Version, bytes: &mut [u8]) -> Result<(), CrashError> {
+        let of = &self.events[version.event()];
+        if of.what == What::Discard {
+            bytes.fill(0);
+            return Ok(());
         }
-        Ok(())
+        let at = of.data_at + version.unit * self.unit - of.offset;
+        let read = self.data.read_exact_at(bytes, at);
+        read.map_err(|source| CrashError::Data { path: self.data_path.clone(), source })
     }
 
     /// Fills `bytes` with what the disk before has from a byte on.
     pub(crate) fn read_base(&self, offset: u64, bytes: &mut [u8]) -> Result<(), CrashError> {
         let read = self.base.read_exact_at(bytes, offset);
-        read.map_err(|source: io::Error| CrashError::Base { path: self.base_path.clone(), source })
-    }
-
-    /// Units of a range that some entry wrote.
-    pub(crate) fn touched(&self, units: Range<u64>) -> impl Iterator<Item = u64> {
-        self.versions.range(units).map(|(unit, _)| *unit)
+        read.map_err(|source| CrashError::Base { path: self.base_path.clone(), source })
     }
 }
 
-/// All whole entries, and whether there is a part of one behind them.
-fn events(data: &mut WriteLogReader, size: u64) -> Result<(Vec<Event>, bool), CrashError> {
-    let mut events = Vec::new();
+/// The largest power of two, up to a page, of which all writes are made, and the disk.
+fn unit(events: &[Event], size: u64) -> u64 {
+    let all = events.iter().fold(size, |all, event| all | event.offset | event.bytes);
+    1 << all.trailing_zeros().min(PAGE.trailing_zeros())
+}
+
+/// What a log has.
+struct Entries {
+    events: Vec<Event>,
+    /// Texts by event.
+    marks: BTreeMap<usize, String>,
+    /// Whether there is a part of an entry behind them.
+    is_cut_short: bool,
+}
+
+/// All whole entries.
+fn entries(data: &mut WriteLogReader, size: u64) -> Result<Entries, CrashError> {
+    let (mut events, mut marks) = (Vec::new(), BTreeMap::new());
     loop {
         let logged = match data.read_next() {
             Ok(Some(logged)) => logged,
-            Ok(None) => return Ok((events, false)),
-            Err(WriteLogError::Cut { .. }) => return Ok((events, true)),
+            Ok(None) => return Ok(Entries { events, marks, is_cut_short: false }),
+            Err(WriteLogError::Cut { .. }) => {
+                return Ok(Entries { events, marks, is_cut_short: true });
+            }
             Err(error) => return Err(error.into()),
         };
         let (entry, offset, bytes) = (logged.number + 1, logged.offset(), logged.len());
         if offset + bytes > size {
             return Err(CrashError::Beyond { entry, end: offset + bytes, size });
         }
-        let mut push = |what, bytes, mark| {
-            let (durable, data_at) = (usize::MAX, logged.data_at());
-            events.push(Event { entry, what, offset, bytes, mark, durable, data_at });
-        };
+        let data_at = logged.data_at();
+        let event = |what, bytes| Event { entry, what, offset, bytes, durable: 0, data_at };
         if logged.entry.is_flush() {
-            push(What::Flush, 0, None);
+            events.push(event(What::Flush, 0));
         }
-        if logged.mark.is_some() {
-            push(What::Mark, 0, logged.mark.clone());
+        if let Some(text) = logged.mark {
+            marks.insert(events.len(), text);
+            events.push(event(What::Mark, 0));
         }
         if logged.entry.is_discard() {
-            push(What::Discard, bytes, None);
+            events.push(event(What::Discard, bytes));
         } else if bytes > 0 {
-            push(What::Write { fua: logged.entry.is_fua() }, bytes, None);
+            events.push(event(What::Write { fua: logged.entry.is_fua() }, bytes));
         }
     }
 }

@@ -1,24 +1,11 @@
 //! The states of a log, in the order in which they are worth looking at, each content once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::CrashError;
 use crate::contents::{Digest, Digester, pending_events};
 use crate::log::{Log, What};
-use crate::state::{Pending, State};
-
-/// Kinds of states, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// At each flush and each write with FUA: exactly what is durable.
-    Durable,
-    /// Between two of them: everything that had completed.
-    Prefix,
-    /// Before each flush: one request missing, alone or torn.
-    One,
-    /// By chance, without an end.
-    Random,
-}
+use crate::state::{Kind, Pending, Piece, State};
 
 /// Goes through the states of a log.
 ///
@@ -35,11 +22,21 @@ pub struct States<'a> {
     /// States of the position that were not told yet.
     waiting: VecDeque<State>,
     digester: Digester,
-    seen: BTreeMap<Digest, State>,
+    /// Contents, each with how much had been promised.
+    seen: BTreeSet<(Digest, usize)>,
     /// States whose content another one has.
     repeated: u64,
     /// Rounds by chance; 0: none.
     rounds: u64,
+    /// Added to the number of a round by chance.
+    seed: u64,
+    /// Positions from which on something more is promised, in ascending order.
+    promised: Vec<usize>,
+    /// First position of interest.
+    since: usize,
+    /// Rounds by chance without a new content, since the last one, and after how many of them to end.
+    idle: u64,
+    idle_limit: u64,
 }
 
 impl<'a> States<'a> {
@@ -52,11 +49,46 @@ impl<'a> States<'a> {
             at: 0,
             round: 0,
             waiting: VecDeque::new(),
-            digester: Digester::default(),
-            seen: BTreeMap::new(),
+            digester: Digester::new(log),
+            seen: BTreeSet::new(),
             repeated: 0,
             rounds,
+            seed: 0,
+            promised: Vec::new(),
+            since: 0,
+            idle: 0,
+            idle_limit: u64::MAX,
         }
+    }
+
+    /// States by chance that differ from those of another seed.
+    #[must_use]
+    pub const fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// What was promised from these positions on tells states of one content apart: a disk that was right before may be
+    /// wrong later.
+    #[must_use]
+    pub fn with_promises(mut self, mut positions: Vec<usize>) -> Self {
+        positions.sort_unstable();
+        self.promised = positions;
+        self
+    }
+
+    /// No states of a power cut before this position.
+    #[must_use]
+    pub const fn since(mut self, position: usize) -> Self {
+        self.since = position;
+        self
+    }
+
+    /// Ends after so many rounds by chance that brought nothing new.
+    #[must_use]
+    pub const fn ending_after_idle(mut self, rounds: u64) -> Self {
+        self.idle_limit = rounds;
+        self
     }
 
     /// States so far whose content another one had.
@@ -65,19 +97,19 @@ impl<'a> States<'a> {
         self.repeated
     }
 
-    /// The next state whose content none before had.
+    /// The next state whose content none before had, or of which more was promised.
     ///
     /// # Errors
     /// The log or the disk before cannot be read.
     pub fn next_new(&mut self) -> Result<Option<(State, Digest)>, CrashError> {
         while let Some(state) = self.next_named() {
             let digest = self.digester.digest(self.log, &state)?;
-            if self.seen.contains_key(&digest) {
-                self.repeated += 1;
-                continue;
+            let promised = self.promised.partition_point(|from| *from <= state.at);
+            if self.seen.insert((digest, promised)) {
+                self.idle = 0;
+                return Ok(Some((state, digest)));
             }
-            self.seen.insert(digest, state);
-            return Ok(Some((state, digest)));
+            self.repeated += 1;
         }
         Ok(None)
     }
@@ -96,14 +128,18 @@ impl<'a> States<'a> {
                     Kind::One => Kind::Random,
                     Kind::Random => {
                         self.round += 1;
+                        self.idle += 1;
                         Kind::Random
                     }
                 };
             }
-            if self.kind == Kind::Random && self.round >= self.rounds {
+            let is_over = self.round >= self.rounds || self.idle >= self.idle_limit;
+            if self.kind == Kind::Random && is_over {
                 return None;
             }
-            self.wait(self.at);
+            if self.at >= self.since {
+                self.wait(self.at);
+            }
             self.at += 1;
         }
     }
@@ -126,7 +162,8 @@ impl<'a> States<'a> {
             Kind::One if self.is_end(at) => self.one(at),
             Kind::Random if self.is_end(at) => {
                 if pending_events(self.log, at).next().is_some() {
-                    self.waiting.push_back(state(Pending::Random(self.round)));
+                    self.waiting
+                        .push_back(state(Pending::Random(self.seed.wrapping_add(self.round))));
                 }
             }
             Kind::One | Kind::Random => {}
@@ -141,17 +178,19 @@ impl<'a> States<'a> {
     fn one(&mut self, at: usize) {
         let pending: Vec<usize> = pending_events(self.log, at).collect();
         let state = |pending| State { at, pending };
+        let miss = |piece| state(Pending::Miss(vec![piece]));
         // With one request it is there or not.
         if pending.len() > 1 {
-            self.waiting.extend(pending.iter().map(|event| state(Pending::Miss(*event))));
+            let whole = pending.iter().map(|event| Piece::whole(self.log, *event));
+            self.waiting.extend(whole.map(miss));
             self.waiting.extend(pending.iter().map(|event| state(Pending::Only(*event))));
         }
         for event in pending {
-            let units = self.log.events()[event].bytes / self.log.unit_bytes();
+            let units = Piece::whole(self.log, event).units;
             if units > 1 {
-                let torn = [1, units - 1];
-                self.waiting.extend(torn.map(|units| state(Pending::Head(event, units))));
-                self.waiting.extend(torn.map(|units| state(Pending::Tail(event, units))));
+                let parts = [(1, units - 1), (units - 1, 1), (0, 1), (0, units - 1)];
+                let parts = parts.map(|(first, units)| miss(Piece { event, first, units }));
+                self.waiting.extend(parts);
             }
         }
     }

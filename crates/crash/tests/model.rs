@@ -154,6 +154,8 @@ fn states_are_those_of_the_naive_model() {
             assert!(found.insert(contents), "{seed} {name}: told twice");
             assert!(digests.insert(digest), "{seed} {name}: a digest twice");
             assert_eq!(State::parse(&name, &log).unwrap(), state, "{name}");
+            let same = State::missing(state.at(), state.lost(&log));
+            assert_eq!(self::contents(&log, &same), contents, "{seed} {name} by what is lost");
         }
         // Before each flush, and at the end, everything that is possible.
         let is_end = |at: &usize| steps.get(*at).is_none_or(|step| matches!(step, Step::Flush));
@@ -183,14 +185,16 @@ fn names_say_what_is_there() {
     assert_eq!(of("e2-all"), [100, 101, 2, 3, 4, 5]);
     assert_eq!(of("e2-miss2"), [100, 100, 2, 3, 4, 5]);
     assert_eq!(of("e2-only2"), [0, 101, 2, 3, 4, 5]);
-    assert_eq!(of("e2-head1.1"), [100, 101, 2, 3, 4, 5]);
+    assert_eq!(of("e2-miss1.1"), [100, 101, 2, 3, 4, 5]);
     assert_eq!(of("e3"), [100, 101, 2, 3, 4, 5]);
     assert_eq!(of("e4"), [103, 101, 2, 3, 4, 5]);
-    assert_eq!(of("e5-tail5.1"), [103, 101, 2, 104, 4, 5]);
+    assert_eq!(of("e5-miss5.0"), [103, 101, 2, 104, 4, 5]);
+    assert_eq!(of("e2-miss1+2"), [0, 1, 2, 3, 4, 5]);
     for (name, problem) in [
         ("e6", "the log has entries 1 to 5"),
         ("e3-miss1", "entry 1 is not pending there"),
         ("e5-miss", "expected a name"),
+        ("e5-miss5.0-2", "entry 5 has 2 units of 4096 bytes, from 0"),
         ("x", "expected a name"),
         ("e5-some", "expected a name"),
     ] {
@@ -249,4 +253,34 @@ fn writes_to_a_state_change_nothing_else() {
     assert!(disk.read(u64::try_from(PAGES * PAGE).unwrap() - 1, &mut [0; 2]).is_err());
     assert_eq!(contents(&log, &state), [100, 102, 2, 3, 4, 5]);
     assert_eq!(before, (std::fs::read(&path).unwrap(), std::fs::read(&base).unwrap()));
+    // Holes of the disk before are told, where nothing was written.
+    std::fs::File::create(&base).unwrap().set_len(u64::try_from(64 * PAGE).unwrap()).unwrap();
+    let log = Arc::new(Log::open(&path, &base).unwrap());
+    let disk = Disk::new(log.clone(), &state);
+    disk.write(40 * 4096, &[1; 10], false).unwrap();
+    let extent = |page: u64| {
+        let extent = disk.extent(page * 4096, disk.size()).unwrap();
+        (extent.len / 4096, extent.mapped)
+    };
+    let told = [0, 1, 2, 39, 40, 41].map(extent);
+    assert_eq!(told, [(1, true), (1, true), (38, false), (1, false), (1, true), (23, false)]);
+}
+
+/// A content that was right when nothing was promised is another state once something is.
+#[test]
+fn states_of_one_content_are_told_apart_by_what_was_promised() {
+    let steps = [Step::Write(0, 1, false), Step::Flush, Step::Flush, Step::Flush];
+    let folder = tempfile::tempdir().unwrap();
+    let (log, base) = files(folder.path(), &steps);
+    let log = Log::open(&log, &base).unwrap();
+    let names = |mut states: States<'_>| {
+        let mut names = Vec::new();
+        while let Some((state, _)) = states.next_new().unwrap() {
+            names.push(state.name(&log));
+        }
+        names
+    };
+    assert_eq!(names(States::new(&log, 0)), ["e0", "e2"]);
+    assert_eq!(names(States::new(&log, 0).with_promises(vec![3])), ["e0", "e2", "e3"]);
+    assert_eq!(names(States::new(&log, 0).since(3)), ["e3"]);
 }

@@ -13,6 +13,7 @@ mod notify;
 mod server;
 
 pub use error::ServeError;
+pub use fuse::{Files, Folder};
 pub use limits::Limits;
 pub use memory::ConnectionMemory;
 pub use server::{Options, Server, record, run};

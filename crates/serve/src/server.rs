@@ -12,7 +12,7 @@ use onefold_device::observed::{DeviceStats, Frontend, Observed, Recorded, Record
 
 use crate::Limits;
 use crate::error::ServeError;
-use crate::fuse::Mount;
+use crate::fuse::{self, Mount};
 use crate::memory::ConnectionMemory;
 use crate::metrics::{self, Live};
 use crate::nbd::parse::Export;
@@ -212,14 +212,8 @@ fn mount<D: BlockDevice + 'static>(
     options: &Options,
 ) -> Result<Option<Mount>, ServeError> {
     let Some(mountpoint) = &options.fuse else { return Ok(None) };
-    Mount::new(observed, mountpoint, options.read_only).map(Some).map_err(|source| {
-        match rustix::io::Errno::from_io_error(&source) {
-            Some(rustix::io::Errno::NOTCONN) => {
-                ServeError::DeadMount { mountpoint: mountpoint.clone() }
-            }
-            _ => ServeError::Mount { mountpoint: mountpoint.clone(), source },
-        }
-    })
+    let mounted = Mount::new(observed, mountpoint, options.read_only);
+    mounted.map(Some).map_err(|source| fuse::failed(mountpoint, source))
 }
 
 fn start_metrics<D: BlockDevice + DeviceStats + 'static>(

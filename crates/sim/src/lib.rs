@@ -70,7 +70,7 @@ pub use control::Control;
 pub use error::SimError;
 pub use log::{Logged, OnRequest};
 pub use precondition::Preconditioned;
-pub use room::with_room;
+pub use room::{halved, scaled, with_room};
 pub use setup::Setup;
 pub use simulate::{simulate, simulate_on};
 pub use used::{ReadBlock, Used};

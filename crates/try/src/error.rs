@@ -8,8 +8,6 @@ use onefold_device::WriteLogError;
 use onefold_serve::ServeError;
 use onefold_units::Status;
 
-use crate::room::FileSystem;
-
 /// Why a program cannot be tried, or its power cuts cannot be explored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,7 +24,7 @@ pub enum TryError {
     )]
     NotRoot {
         /// What was to be mounted.
-        fs: FileSystem,
+        fs: &'static str,
     },
     /// A program of the system is missing.
     #[error("`{tool}` is missing: install the Debian package {package}, or what has it elsewhere")]
@@ -93,6 +91,44 @@ pub enum TryError {
     TapeExists {
         /// The folder.
         folder: PathBuf,
+    },
+    /// A check that fails anyway tells nothing of power cuts.
+    #[error("fix the check first: it fails without a power cut, in the state `{state}`: {problem}")]
+    FailsAnyway {
+        /// The name of the last state.
+        state: String,
+        /// What failed.
+        problem: String,
+    },
+    /// There is no program.
+    #[error("no program to run: say `-- COMMAND ARGUMENT...`")]
+    NothingToRun,
+    /// The program cannot be started.
+    #[error("cannot run `{program}`: {source}")]
+    NoProgram {
+        /// Its name.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What was to be done before failed.
+    #[error("`{command}`, which prepares the disk, failed, {}", ended(*.code))]
+    Prepare {
+        /// The command.
+        command: String,
+        /// How it ended; `None`: by a signal.
+        code: Option<i32>,
+    },
+    /// No tape is kept of this process.
+    #[error(
+        "no tape is kept of this: ONEFOLD_TRY is not set, as it is for what `onefold try` runs"
+    )]
+    NotTried,
+    /// A mark was refused.
+    #[error("cannot mark: {problem}")]
+    Mark {
+        /// Why.
+        problem: String,
     },
     /// The states cannot be had.
     #[error(transparent)]

@@ -9,8 +9,12 @@
 //! | `explore` | power cuts: states mounted and checked, failing ones shrunk |
 #![forbid(unsafe_code)]
 
+pub mod account;
 mod error;
+pub mod explore;
+pub mod junit;
 pub mod room;
+pub mod run;
 pub mod tape;
 
 pub use error::TryError;

@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod control;
+pub(crate) mod crash;
 pub(crate) mod frontends;
 pub(crate) mod packaging;
 pub(crate) mod report;

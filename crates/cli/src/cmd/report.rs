@@ -50,7 +50,7 @@ impl Report {
                     .help("the results themselves are JSON"));
             }
             Some(Named::Table) => {}
-            Some(Named::Html) | None => global.expect_page_can_go()?,
+            Some(Named::Html | Named::Junit) | None => global.expect_page_can_go()?,
         }
         if self.runs.iter().filter(|path| is_stdin(path)).count() > 1 {
             let text = "standard input (`-`) is named more than once, expected at most once";

@@ -3,6 +3,7 @@
 mod advise;
 mod clocks;
 mod common;
+mod crash;
 mod dmz;
 mod exit_codes;
 mod foreign_files;
@@ -20,5 +21,6 @@ mod ssd_zones;
 mod stack;
 mod study;
 mod trace;
+mod tried;
 mod volume;
 mod write_log;

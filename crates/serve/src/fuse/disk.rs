@@ -19,7 +19,7 @@ use super::timer::ReplyTimer;
 
 /// Name of the file.
 const NAME: &str = "disk";
-const ROOT: INodeNo = INodeNo::ROOT;
+pub(super) const ROOT: INodeNo = INodeNo::ROOT;
 pub(super) const FILE: INodeNo = INodeNo(2);
 /// The control export.
 const CONTROL_NAME: &str = "disk.ctl";
@@ -27,17 +27,17 @@ const CONTROL: INodeNo = INodeNo(3);
 /// Nothing about the file changes but its size, and the kernel is told of that.
 const TTL: Duration = Duration::from_hours(1);
 /// A page of the device.
-const BLOCK: u32 = 4096;
-const NAME_MAX: u32 = 255;
+pub(super) const BLOCK: u32 = 4096;
+pub(super) const NAME_MAX: u32 = 255;
 const MAX_WRITE: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 128;
 /// Read buffers up to this size are kept by each thread.
 const KEEP_BYTES: usize = 2 << 20;
 
 /// `FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE`: a discard, or write-zeroes that may unmap.
-const PUNCH_HOLE: i32 = 0x03;
+pub(super) const PUNCH_HOLE: i32 = 0x03;
 /// `FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE`: write-zeroes that keeps the space.
-const ZERO_RANGE: i32 = 0x11;
+pub(super) const ZERO_RANGE: i32 = 0x11;
 
 thread_local! {
     /// Each thread reads into its own buffer.
@@ -139,7 +139,18 @@ impl<D: BlockDevice + 'static> Disk<D> {
     }
 }
 
-fn errno(status: Status) -> Errno {
+/// Asks the kernel for large requests, and many at once.
+pub(super) fn configure(config: &mut KernelConfig) {
+    // Each call fails with the nearest value the kernel takes.
+    if let Err(nearest) = config.set_max_write(MAX_WRITE) {
+        let _ = config.set_max_write(nearest);
+    }
+    if let Err(nearest) = config.set_max_background(MAX_BACKGROUND) {
+        let _ = config.set_max_background(nearest);
+    }
+}
+
+pub(super) fn errno(status: Status) -> Errno {
     match status {
         Status::InvalidField => Errno::EINVAL,
         Status::NoSpace => Errno::ENOSPC,
@@ -149,13 +160,7 @@ fn errno(status: Status) -> Errno {
 
 impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // Each call fails with the nearest value the kernel takes.
-        if let Err(nearest) = config.set_max_write(MAX_WRITE) {
-            let _ = config.set_max_write(nearest);
-        }
-        if let Err(nearest) = config.set_max_background(MAX_BACKGROUND) {
-            let _ = config.set_max_background(nearest);
-        }
+        configure(config);
         Ok(())
     }
 

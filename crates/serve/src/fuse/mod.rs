@@ -4,6 +4,7 @@
 //! The crate `fuser` changes its interface with every release, so only this module knows it.
 
 mod disk;
+mod folder;
 mod timer;
 
 use std::io;
@@ -12,12 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use fuser::{Config, MountOption, Notifier, Session, SessionUnmounter};
+use fuser::{Config, Filesystem, MountOption, Notifier, Session, SessionUnmounter};
 use onefold_device::BlockDevice;
 use onefold_device::observed::{Frontend, Observed};
 use rustix::mount::UnmountFlags;
 
+use crate::error::ServeError;
 use disk::{Disk, FILE};
+pub use folder::{Files, Folder};
 use timer::ReplyTimer;
 
 /// Threads that handle requests. With a loop device two reach twice the rate of one.
@@ -55,7 +58,8 @@ pub(crate) struct Mount {
     unmounter: SessionUnmounter,
     session: Option<JoinHandle<io::Result<()>>>,
     listener: Arc<Unmounted>,
-    timer: Arc<ReplyTimer>,
+    /// Sends replies that are due later, where there are such.
+    timer: Option<Arc<ReplyTimer>>,
     /// Keeps the connection open, so it goes when the session ends.
     notifier: Option<Arc<Notifier>>,
 }
@@ -67,15 +71,28 @@ impl Mount {
         mountpoint: &Path,
         read_only: bool,
     ) -> io::Result<Self> {
+        let timer = ReplyTimer::start()?;
+        let disk = Disk::new(observed.client(Frontend::Fuse), read_only, Arc::clone(&timer));
+        let mount = Self::start(disk, mountpoint, read_only, Some(timer))?;
+        if let Some(notifier) = &mount.notifier {
+            tell_size(observed, notifier);
+        }
+        Ok(mount)
+    }
+
+    /// Mounts a file system in the directory `mountpoint`.
+    fn start(
+        files: impl Filesystem + 'static,
+        mountpoint: &Path,
+        read_only: bool,
+        timer: Option<Arc<ReplyTimer>>,
+    ) -> io::Result<Self> {
         // Also tells a missing directory before anything is mounted.
         let mountpoint = mountpoint.canonicalize()?;
         expect_empty(&mountpoint)?;
-        let timer = ReplyTimer::start()?;
-        let disk = Disk::new(observed.client(Frontend::Fuse), read_only, Arc::clone(&timer));
-        let mut session = Session::new(disk, &mountpoint, &config(read_only))?;
+        let mut session = Session::new(files, &mountpoint, &config(read_only))?;
         let unmounter = session.unmount_callable();
         let notifier = Arc::new(session.notifier());
-        tell_size(observed, &notifier);
         let listener = Arc::new(Unmounted::default());
         let told = Arc::clone(&listener);
         let run = move || {
@@ -117,7 +134,9 @@ impl Mount {
                 "the FUSE file is still in use; its users will see I/O errors"
             );
         }
-        self.timer.stop();
+        if let Some(timer) = &self.timer {
+            timer.stop();
+        }
     }
 
     fn unmount(&mut self) {
@@ -137,6 +156,15 @@ impl Mount {
         if let Err(error) = self.unmounter.unmount() {
             tracing::warn!(%error, mountpoint = %self.mountpoint.display(), "cannot unmount");
         }
+    }
+}
+
+/// What it means that a mount failed.
+pub(crate) fn failed(mountpoint: &Path, source: io::Error) -> ServeError {
+    let mountpoint = mountpoint.to_owned();
+    match rustix::io::Errno::from_io_error(&source) {
+        Some(rustix::io::Errno::NOTCONN) => ServeError::DeadMount { mountpoint },
+        _ => ServeError::Mount { mountpoint, source },
     }
 }
 

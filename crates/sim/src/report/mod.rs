@@ -14,6 +14,7 @@ use crate::result::{RunResult, labels};
 
 pub use markup::{Attributes, Markup};
 pub use page::{GENERATOR, html};
+pub use traffic::hatch_of;
 
 /// Most runs whose colours and line patterns differ; more share them in turn.
 pub const STYLES: usize = 8;

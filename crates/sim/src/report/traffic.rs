@@ -55,7 +55,8 @@ fn cause_legend(page: &mut Markup, causes: &[String]) {
 }
 
 /// The hatch of a cause: the same in every report, whatever causes occur.
-fn hatch_of(cause: &str) -> usize {
+#[must_use]
+pub fn hatch_of(cause: &str) -> usize {
     let known = onefold_units::Cause::ALL;
     known.iter().position(|known| known.name() == cause).unwrap_or(known.len() - 1)
 }

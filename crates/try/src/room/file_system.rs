@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::tool::{Tool, said};
+use super::tool::{MOUNT, Tool, output, said};
 use crate::TryError;
 
 /// Extended options of `mkfs.ext4` on a file without data: inode tables are zeroes already.
@@ -125,9 +125,9 @@ impl FileSystem {
             return Ok(());
         }
         if !rustix::process::geteuid().is_root() {
-            return Err(TryError::NotRoot { fs: self });
+            return Err(TryError::NotRoot { fs: self.name() });
         }
-        super::mounted::MOUNT.find()?;
+        MOUNT.find()?;
         let made = self.mkfs().filter(|_| makes);
         for name in made.into_iter().chain(self.fsck().map(|(name, _)| name)) {
             self.tool(name).find()?;
@@ -169,9 +169,10 @@ impl FileSystem {
     pub fn check(self, image: &Path) -> Result<Option<String>, TryError> {
         let Some((name, arguments)) = self.fsck() else { return Ok(None) };
         let tool = self.tool(name);
-        let output = tool.output(tool.command()?.args(arguments).arg(image))?;
+        let output = output(tool.command()?.args(arguments).arg(image))?;
         Ok((!output.status.success()).then(|| {
-            let code = output.status.code().map_or("a signal".into(), |code| code.to_string());
+            let code =
+                output.status.code().map_or_else(|| "a signal".to_owned(), |code| code.to_string());
             format!("{name} ended with {code}: {}", said(&output))
         }))
     }

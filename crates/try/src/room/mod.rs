@@ -3,8 +3,14 @@
 mod file_system;
 mod mounted;
 mod namespace;
+mod place;
+mod processes;
 mod tool;
 
 pub use file_system::FileSystem;
 pub use mounted::Mounted;
 pub use namespace::keep_mounts_private;
+pub use place::Place;
+
+/// The variable by which a program finds the socket for marks, and by which its processes are found.
+pub(crate) const MARKS_VARIABLE: &str = "ONEFOLD_TRY";

@@ -17,6 +17,9 @@ pub(crate) struct Tool {
     pub(crate) package: &'static str,
 }
 
+/// Mounts through loop devices.
+pub(super) const MOUNT: Tool = Tool { name: "mount", package: "mount" };
+
 impl Tool {
     /// Where it is.
     pub(crate) fn find(self) -> Result<PathBuf, TryError> {
@@ -34,15 +37,9 @@ impl Tool {
         Ok(command)
     }
 
-    /// Runs a command of it and keeps what it says.
-    pub(crate) fn output(self, command: &mut Command) -> Result<Output, TryError> {
-        let program = command.get_program().to_owned();
-        command.output().map_err(|source| TryError::io("run", program.as_ref())(source))
-    }
-
     /// Runs a command of it that has to succeed.
     pub(crate) fn run(self, command: &mut Command) -> Result<(), TryError> {
-        let output = self.output(command)?;
+        let output = output(command)?;
         if output.status.success() {
             return Ok(());
         }
@@ -51,6 +48,12 @@ impl Tool {
         let action = format!("`{} {}`", self.name, arguments.join(" "));
         Err(TryError::Tool { action, code: output.status.code(), output: said(&output) })
     }
+}
+
+/// Runs a command and keeps what it says.
+pub(crate) fn output(command: &mut Command) -> Result<Output, TryError> {
+    let program = command.get_program().to_owned();
+    command.output().map_err(|source| TryError::io("run", program.as_ref())(source))
 }
 
 /// The end of what a program said, on one line.

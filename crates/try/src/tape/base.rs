@@ -16,8 +16,11 @@ const STEP: u64 = 1 << 20;
 /// Bytes of which zeroes are looked for.
 const BLOCK: usize = 4096;
 
-/// Copies what a device holds into a new file.
-pub(super) fn copy(device: &impl BlockDevice, path: &Path) -> Result<(), TryError> {
+/// Copies what a device holds into a new file, with holes where it has zeroes.
+///
+/// # Errors
+/// The file is there already, or one of both cannot be read or written.
+pub fn copy(device: &impl BlockDevice, path: &Path) -> Result<(), TryError> {
     let failed = TryError::io("write", path);
     let unread = |status: Status| TryError::Device { action: "read", status };
     let file = File::create_new(path).map_err(&failed)?;

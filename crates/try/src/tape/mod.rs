@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use onefold_crash::Log;
 
 pub use about::{About, FileSystemOf, ProgramRun};
+pub use base::copy;
 pub use keep::{Kept, keep};
 pub use printed::{Line, Printed, lines};
 
@@ -81,12 +82,18 @@ impl Tape {
         self.folder.join(BASE)
     }
 
+    /// Its writes, with data.
+    #[must_use]
+    pub fn writes(&self) -> PathBuf {
+        self.folder.join(WRITES)
+    }
+
     /// Its writes, as an index from which crash states are made.
     ///
     /// # Errors
     /// The log or the disk before cannot be read.
     pub fn log(&self) -> Result<Log, TryError> {
-        Ok(Log::open(&self.folder.join(WRITES), &self.base())?)
+        Ok(Log::open(&self.writes(), &self.base())?)
     }
 
     /// The lines that the program printed to standard output; none if there was no program.

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_config::OF_A_DRIVE;
+use onefold_config::{Age, OF_A_DRIVE};
 use onefold_device::{HostRoom, Image};
 use serde_json::json;
 
-use super::age::Age;
-use super::render;
+use super::{age, render};
 use crate::cmd::config::ConfigArgs;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
@@ -58,9 +57,9 @@ impl Create {
         };
         let (uuid, logical) = (render::uuid(&image.label().uuid), image.label().logical_bytes);
         let file_bytes = image.file_bytes();
-        if let Some(age) = self.age {
+        if let Some(used) = self.age {
             let _unfinished = global.interrupt.unfinished(&self.image);
-            age.apply(image, &config, global)
+            age::apply(used, image, &config, global)
                 .inspect_err(|_| drop(fs::remove_file(&self.image)))?;
         }
         let text = match global.format() {

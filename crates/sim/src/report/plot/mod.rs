@@ -4,6 +4,7 @@
 
 mod axis;
 mod bars;
+mod flow;
 mod frame;
 mod grouped;
 mod line;
@@ -13,6 +14,7 @@ mod stacked;
 
 pub use axis::Axis;
 pub use bars::{Bar, BarPlot};
+pub use flow::{FlowColumn, FlowPlot};
 pub use grouped::{Group, GroupedPlot, Level};
 pub use line::{Line, LinePlot};
 pub(crate) use marks::hatches;

@@ -6,6 +6,7 @@ use onefold_config::{Config, ConfigError};
 use onefold_device::VolumeSpec;
 use onefold_sim::result::RunResult;
 use onefold_sim::{Control, Setup, SimError, simulate};
+use onefold_try::account::{BehindError, volume_keys};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, floor_u64};
 use onefold_volume::{Geometry, Layout};
@@ -66,24 +67,20 @@ impl Planned {
         utilisation: f64,
     ) -> Result<Self, CliError> {
         let op = wanted.op.unwrap_or_else(|| VolumeSpec::default().op.min(1.0 - utilisation));
-        let mut sets = vec!["volume.mode=log".to_owned(), format!("volume.op={op}")];
-        sets.extend(wanted.unit_bytes.map(|bytes| format!("volume.unit={bytes}B")));
-        let geometry = |config: &Config| Ok::<_, CliError>(config.volume()?.map(|it| it.geometry));
-        let mut layered = config.with_sets(&sets, &["volume"]).map_err(too_full)?;
-        if !config.is_zoned() {
-            let unit_blocks = geometry(&layered)?.map_or(1, |geometry| geometry.unit_blocks);
-            let spec = VolumeSpec {
-                op,
-                segment_bytes: wanted.segment_bytes,
-                unit_bytes: wanted.unit_bytes.or_else(|| Some(u64::from(unit_blocks) * PAGE_BYTES)),
-                ..VolumeSpec::default()
-            };
-            let label = spec.label(config.logical_bytes()? / PAGE_BYTES)?;
-            let segment = u64::from(label.segment_blocks) * PAGE_BYTES;
-            layered =
-                layered.with_sets(&[format!("volume.log_segment={segment}B")], &["volume"])?;
-        }
-        let Some(geometry) = geometry(&layered)? else { unreachable!("volume.mode is log") };
+        let spec = VolumeSpec {
+            op,
+            segment_bytes: wanted.segment_bytes,
+            unit_bytes: wanted.unit_bytes,
+            ..VolumeSpec::default()
+        };
+        let keys = volume_keys(config, &spec).map_err(|error| match error {
+            BehindError::Config(error) => too_full(error),
+            BehindError::Volume(error) => error.into(),
+            error => CliError::new(Exit::Infeasible, "config::volume", error),
+        })?;
+        let layered = config.with_sets(&keys, &["volume"]).map_err(too_full)?;
+        let Some(volume) = layered.volume()? else { unreachable!("volume.mode is log") };
+        let geometry = volume.geometry;
         let layout = Layout::new(geometry).map_err(onefold_volume::MountError::Geometry);
         let log_bytes =
             layout.map_err(onefold_device::VolumeError::from)?.log_blocks() * PAGE_BYTES;

@@ -1,6 +1,7 @@
 //! The drive that is simulated: a configuration, an image's own, or a preset that stands for a drive of which little is known.
 
 use onefold_config::Config;
+use onefold_sim::halved;
 use onefold_units::PAGE_BYTES;
 use serde_json::{Value, json};
 
@@ -10,9 +11,6 @@ use crate::error::{CliError, Exit};
 
 /// Largest drive that is simulated as it is: a volume on one of 4 GiB is aged and run in seconds.
 const SIMULATED_BYTES: u64 = 4 << 30;
-
-/// Fewest pages that blocks are shortened to.
-const BLOCK_PAGES_MIN: u32 = 16;
 
 /// Largest mapping unit of a modelled drive.
 const UNIT_MAX: u64 = 64 << 10;
@@ -138,21 +136,4 @@ fn refuse_layers(config: &Config, from: &str) -> Result<(), CliError> {
     let text = format!("{from} describes layers on drives, expected a drive alone");
     Err(CliError::new(Exit::Usage, "volume::model", text)
         .help("judge the drive below: another --preset or --config"))
-}
-
-/// Half of the drive: blocks of half the pages while there are enough of them, so that superblocks and log segments shrink
-/// alike; a drive with zones has half as many. `None` where it cannot be halved.
-fn halved(config: &Config) -> Result<Option<Config>, CliError> {
-    if let Some(zns) = config.zns(0)? {
-        let zone = u64::from(zns.capacity_blocks) * PAGE_BYTES;
-        let half = config.logical_bytes()? / zone / 2 * zone;
-        return Ok(config.with_logical_size(half).ok());
-    }
-    let pages = config.geometry()?.spec().pages;
-    if pages % 2 != 0 || pages / 2 < BLOCK_PAGES_MIN {
-        return Ok(None);
-    }
-    let half = config.logical_bytes()? / 2 / UNIT_MAX * UNIT_MAX;
-    let sets = [format!("geometry.pages={}", pages / 2), format!("capacity.logical={half}B")];
-    Ok(config.with_sets(&sets, &["geometry", "capacity"]).ok())
 }

@@ -1,0 +1,169 @@
+//! Tapes: what they keep is what the device was asked, and one that is cut short is good up to its last whole entry.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use onefold_crash::{Disk, Log, State};
+use onefold_device::observed::Recorded;
+use onefold_device::{BlockDevice, Due, Extent};
+use onefold_try::tape::{About, Printed, STDOUT, Tape, keep, lines};
+use onefold_units::{Rng, Status};
+
+const SIZE: u64 = 64 << 10;
+
+/// A disk in memory, of which the last byte cannot be written.
+#[derive(Clone)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Memory {
+    fn with(&self, offset: u64, len: usize, run: impl FnOnce(&mut [u8])) -> Result<Due, Status> {
+        let mut bytes = self.0.lock().unwrap();
+        let offset = usize::try_from(offset).unwrap();
+        run(bytes.get_mut(offset..offset + len).ok_or(Status::InvalidField)?);
+        Ok(None)
+    }
+}
+
+impl BlockDevice for Memory {
+    fn size(&self) -> u64 {
+        SIZE
+    }
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
+        self.with(offset, buf.len(), |bytes| buf.copy_from_slice(bytes))
+    }
+    fn write(&self, offset: u64, data: &[u8], _: bool) -> Result<Due, Status> {
+        if offset + data.len() as u64 == SIZE {
+            return Err(Status::MediaError);
+        }
+        self.with(offset, data.len(), |bytes| bytes.copy_from_slice(data))
+    }
+    fn flush(&self) -> Result<Due, Status> {
+        Ok(None)
+    }
+    fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.with(offset, usize::try_from(len).unwrap(), |bytes| bytes.fill(0))
+    }
+    fn write_zeroes(&self, offset: u64, len: u64, _: bool, _: bool) -> Result<Due, Status> {
+        self.trim(offset, len)
+    }
+    fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
+        Ok(Extent { len: len.min(SIZE - offset), mapped: true })
+    }
+}
+
+/// Keeps a tape of requests at any alignment. Gives what the disk holds then.
+fn tape(folder: &Path, requests: u64) -> Vec<u8> {
+    let mut rng = Rng::new(requests);
+    let before = (0..SIZE).map(|at| u8::try_from(at / 4096).unwrap()).collect();
+    let memory = Memory(Arc::new(Mutex::new(before)));
+    let recorded =
+        Recorded { device_bytes: SIZE, device_uuid: [0; 16], lba_bytes: 512, behind_loop: false };
+    let (kept, observed) = keep(folder, memory.clone(), &recorded, About::new(SIZE, 0)).unwrap();
+    for number in 0..requests {
+        let offset = rng.below(SIZE - 9000);
+        let len = 1 + rng.below(9000);
+        let fua = rng.below(4) == 0;
+        let data = vec![u8::try_from(number % 251).unwrap() + 1; usize::try_from(len).unwrap()];
+        match rng.below(8) {
+            0 => observed.flush().map(drop).unwrap(),
+            1 => observed.trim(offset, len).map(drop).unwrap(),
+            2 => observed.write_zeroes(offset, len, true, fua).map(drop).unwrap(),
+            // It fails, and so is not there.
+            3 => assert!(observed.write(SIZE - len, &data, fua).is_err()),
+            _ => observed.write(offset, &data, fua).map(drop).unwrap(),
+        }
+    }
+    observed.recorder().unwrap().finish().unwrap();
+    observed.log().unwrap().finish().unwrap();
+    kept.end().unwrap();
+    let content = memory.0.lock().unwrap().clone();
+    content
+}
+
+/// What the disk of a state reads as.
+fn content(log: &Arc<Log>, name: &str) -> Vec<u8> {
+    let state = State::parse(name, log).unwrap();
+    let disk = Disk::new(Arc::clone(log), &state);
+    let mut bytes = vec![0; usize::try_from(SIZE).unwrap()];
+    disk.read(0, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn with_everything_there_it_is_the_device() {
+    for requests in [1, 7, 60, 200] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.tape");
+        let device = tape(&path, requests);
+        let tape = Tape::open(&path).unwrap();
+        assert!(tape.about().seconds.is_some());
+        let log = Arc::new(tape.log().unwrap());
+        let last = log.events().last().map_or(0, |event| event.entry);
+        assert_eq!(content(&log, &format!("e{last}-all")), device, "{requests} requests");
+        let before: Vec<u8> = (0..SIZE).map(|at| u8::try_from(at / 4096).unwrap()).collect();
+        assert_eq!(content(&log, "e0"), before);
+    }
+}
+
+#[test]
+fn a_folder_that_is_there_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tape");
+    tape(&path, 1);
+    let recorded =
+        Recorded { device_bytes: SIZE, device_uuid: [0; 16], lba_bytes: 512, behind_loop: false };
+    let memory = Memory(Arc::default());
+    let error = keep(&path, memory, &recorded, About::new(SIZE, 0)).err().unwrap().to_string();
+    assert!(error.ends_with("exists; a tape is a new folder, and nothing was changed"), "{error}");
+    let error = Tape::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("is no tape"), "{error}");
+    fs::write(path.join("tape.json"), "{}").unwrap();
+    let error = Tape::open(&path).unwrap_err().to_string();
+    assert!(error.contains("tape.json is damaged: missing field `schema`"), "{error}");
+}
+
+/// Cut at every byte the log opens with the entries that are whole, or is refused.
+#[test]
+fn a_log_cut_at_any_byte_is_good_up_to_its_last_whole_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tape");
+    tape(&path, 12);
+    let tape = Tape::open(&path).unwrap();
+    let whole = tape.log().unwrap();
+    let log = path.join("writes.log");
+    let bytes = fs::read(&log).unwrap();
+    let mut most = 0;
+    for end in (0..bytes.len()).step_by(7) {
+        fs::write(&log, &bytes[..end]).unwrap();
+        match tape.log() {
+            Ok(cut) => {
+                assert!(end >= 28 && cut.is_cut_short());
+                let events = cut.events().len();
+                assert!(events >= most, "more bytes, fewer entries");
+                most = events;
+                assert_eq!(cut.events()[..], whole.events()[..events]);
+            }
+            Err(error) => assert!(end < 28, "{end}: {error}"),
+        }
+    }
+    assert!(most >= 9, "{most}");
+}
+
+#[test]
+fn lines_are_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(STDOUT);
+    let mut printed = Printed::create(&path).unwrap();
+    printed.keep(3, b"a\tb\n").unwrap();
+    printed.keep(4, b"\xff").unwrap();
+    let found = lines(&path).unwrap();
+    let found: Vec<_> = found.iter().map(|line| (line.entry, line.text.as_str())).collect();
+    assert_eq!(found, [(3, "a\tb"), (4, "\u{fffd}")]);
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    assert_eq!(lines(&path).unwrap().len(), 1, "the last line is not whole");
+    fs::write(&path, "3\ta\nx\tb\n").unwrap();
+    assert!(lines(&path).unwrap_err().to_string().starts_with("line 2 of "));
+    assert!(lines(&folder.path().join("none")).unwrap().is_empty());
+}
