@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::layout::Read;
+use super::disk::Read;
 
 const MAGIC: u16 = 0xEF53;
 const COMPAT_SPARSE_SUPER2: u32 = 0x200;

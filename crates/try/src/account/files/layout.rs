@@ -10,6 +10,7 @@ use onefold_journal::{Class, Found, Survey, System};
 use onefold_units::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 
+use super::disk::Read;
 use super::{ext4, xfs};
 
 /// What lies at a fixed place.
@@ -30,9 +31,6 @@ pub struct Layout {
     /// Bytes of the disk, in order and apart from each other.
     ranges: Vec<(Range<u64>, Fixed)>,
 }
-
-/// Reads bytes of a disk at an offset. Whether they could be read.
-pub(super) type Read<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> bool;
 
 impl Layout {
     /// Of an image of a disk.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::layout::Read;
+use super::disk::Read;
 
 /// Superblock, free space, inodes, free list.
 const HEADERS: u64 = 4;
