@@ -8,11 +8,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
@@ -56,7 +56,16 @@ enum Phase {
     /// What was kept is being written.
     Keeps,
     /// A server, which is told.
-    Serves(Sender<()>),
+    Serves(Sender<Told>),
+}
+
+/// What a server is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// To end.
+    End,
+    /// To cut the power of what it serves.
+    CutPower,
 }
 
 impl fmt::Debug for Interrupt {
@@ -94,7 +103,7 @@ impl Interrupt {
         self.0.asked.store(true, Relaxed);
         match &state.phase {
             // Whoever serves has heard of it already.
-            Phase::Serves(server) => drop(server.send(())),
+            Phase::Serves(server) => drop(server.send(Told::End)),
             Phase::Soft if is_first => {
                 let still = |state: &mut State| matches!(state.phase, Phase::Soft);
                 let waited = self.0.changed.wait_timeout_while(state, GRACE, still);
@@ -136,9 +145,22 @@ impl Interrupt {
 
     /// Ends a server as a signal does.
     pub(crate) fn end_serving(&self) {
+        self.tell_server(Told::End);
+    }
+
+    /// Tells the server that serves, if one does.
+    pub(crate) fn tell_server(&self, what: Told) {
         if let Phase::Serves(server) = &self.state().phase {
-            let _ = server.send(());
+            let _ = server.send(what);
         }
+    }
+
+    /// From now on SIGUSR1 cuts the power of what is served.
+    pub(crate) fn cut_power_at_signal(&self) -> std::io::Result<()> {
+        let mut signals = Signals::new([SIGUSR1])?;
+        let interrupt = self.clone();
+        let watch = move || signals.forever().for_each(|_| interrupt.tell_server(Told::CutPower));
+        std::thread::Builder::new().name("power".into()).spawn(watch).map(drop)
     }
 
     fn set(&self, phase: Phase) {
@@ -173,13 +195,26 @@ impl Drop for Unfinished<'_> {
 }
 
 /// The signals for a server.
-pub(crate) struct Served(Receiver<()>);
+pub(crate) struct Served(Receiver<Told>);
 
 impl Served {
-    /// Waits for the first one, or until there is nothing to serve on.
+    /// Waits until the server is to end.
     pub(crate) fn wait(&self) {
-        // The sender lives as long as the process.
-        let _ = self.0.recv();
+        while self.next(None) != Some(Told::End) {}
+    }
+
+    /// Waits for what the server is told next; `None` once `longest` is over.
+    pub(crate) fn next(&self, longest: Option<Duration>) -> Option<Told> {
+        let told = match longest {
+            Some(longest) => self.0.recv_timeout(longest),
+            None => self.0.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match told {
+            Ok(told) => Some(told),
+            Err(RecvTimeoutError::Timeout) => None,
+            // The sender lives as long as the process.
+            Err(RecvTimeoutError::Disconnected) => Some(Told::End),
+        }
     }
 }
 

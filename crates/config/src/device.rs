@@ -255,6 +255,7 @@ impl Config {
             bit_rot: self.real("faults.bit_rot"),
             slow: self.real("faults.slow"),
             slow_by: self.narrow("faults.slow_by"),
+            die: self.count("faults.die"),
             bad_superblocks: self.narrow("faults.bad_superblocks"),
             seed: stream(seed, 2),
         }

@@ -16,7 +16,7 @@ struct Needs {
     else_: &'static str,
 }
 
-const NEEDS: [Needs; 12] = [
+const NEEDS: [Needs; 13] = [
     Needs {
         keys: &["buffer."],
         except: &["buffer.size"],
@@ -58,6 +58,12 @@ const NEEDS: [Needs; 12] = [
         except: &[],
         met: |_, json| is_positive(&json["faults"]["slow"]),
         else_: "faults.slow is 0",
+    },
+    Needs {
+        keys: &["faults.die"],
+        except: &[],
+        met: |config, _| !config.is_zoned(),
+        else_: "dies of drives with zones do not fail",
     },
     Needs {
         keys: &["ftl.relocate"],
@@ -170,6 +176,7 @@ mod tests {
             assert_eq!(idle(&[set]), [key]);
             assert_eq!(idle(&[set, but]), [""; 0], "{set} with {but}");
         }
+        assert_eq!(idle(&["faults.die=9"]), [""; 0]);
         assert_eq!(idle(&["run.qd=4", "trace=a.csv"]), ["run.qd"]);
         assert_eq!(idle(&["run.qd=4", "run.mode=closed", "trace=a.csv"]), [""; 0]);
         assert_eq!(idle(&["ftl.victim=fifo", "geometry.blocks=200"]), [""; 0]);

@@ -54,7 +54,11 @@ impl Config {
             read_across: self.flag("namespace.read_across"),
             cache_bytes: self.quantity("buffer.size"),
             cache_volatile: self.flag("buffer.volatile"),
-            faults: FaultSpec { bad_superblocks: faults.bad_superblocks - mapped_bad, ..faults },
+            faults: FaultSpec {
+                bad_superblocks: faults.bad_superblocks - mapped_bad,
+                die: 0,
+                ..faults
+            },
         };
         let layout = ZnsLayout::new(&config);
         layout.map(|_| Some(config)).map_err(|source| ConfigError::Namespace { source })
@@ -95,7 +99,7 @@ impl Config {
         let share = u64::from(faults.bad_superblocks) * u64::from(geometry.superblocks());
         let bad_superblocks = convert::narrow(share / u64::from(all.superblocks()));
         let seed = Rng::fork(faults.seed, 1).next_u64();
-        let faults = FaultSpec { bad_superblocks, seed, ..faults };
+        let faults = FaultSpec { bad_superblocks, die: 0, seed, ..faults };
         Ok(Some(SsdConfig { geometry, ftl, faults, ..self.mapped_device(*all, seed)? }))
     }
 

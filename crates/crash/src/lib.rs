@@ -5,7 +5,7 @@
 //! order in which they are worth looking at, and [`Disk`] is what such a disk reads as: a block device,
 //! over the disk before and the log, of which nothing is copied.
 //!
-//! **The model**, by units of 4 KiB, or of the log's sectors where a write is smaller ([`Log::unit_bytes`]). What completed before a flush
+//! **The model**, by units of 4 KiB, or of smaller blocks if writes are of such ([`Log::unit_bytes`]). What completed before a flush
 //! that was answered is durable, and so is a write with FUA that was answered. Anything else that completed may be there or
 //! not, each unit by itself. Of several writes to one unit, those after the last durable one compete in their order. A discard
 //! is a write of zeroes that may come or not.

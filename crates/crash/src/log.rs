@@ -12,7 +12,7 @@ use rustix::fs::{SeekFrom, seek};
 
 use crate::CrashError;
 
-/// Unit where every write is aligned to it.
+/// Largest unit: a page.
 const PAGE: u64 = 4096;
 /// Versions of a unit that are looked at one by one before a search.
 const LOOK_AT: usize = 8;
@@ -82,8 +82,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads a log of dm-log-writes, and takes the disk as it was before. A page is there or not as a whole, where every write is of
-    /// whole pages.
+    /// Reads a log of dm-log-writes, and takes the disk as it was before. A page is there or not as a whole; where writes are
+    /// of smaller blocks, such a block is.
     ///
     /// # Errors
     /// A file cannot be read, is no log, or the log is that of a larger disk. A log that was cut short is read up to its last whole
@@ -106,10 +106,8 @@ impl Log {
         let size = base_file.metadata().map_err(failed)?.len();
         let mut reader = WriteLogReader::open(log)?;
         let Entries { events, marks, is_cut_short } = entries(&mut reader, size)?;
-        let is_aligned =
-            |event: &Event| event.offset.is_multiple_of(PAGE) && event.bytes.is_multiple_of(PAGE);
-        let is_paged = !by_sectors && size.is_multiple_of(PAGE) && events.iter().all(is_aligned);
-        let unit = if is_paged { PAGE } else { reader.sector_bytes().into() };
+        let sector = u64::from(reader.sector_bytes());
+        let unit = if by_sectors { sector } else { unit(&events, size).max(sector) };
         let data_path = log.to_owned();
         let data = File::open(log)
             .map_err(|source| CrashError::Data { path: data_path.clone(), source })?;
@@ -206,7 +204,7 @@ impl Log {
         self.size
     }
 
-    /// What is there or not as a whole after a power cut: 4 KiB, or a sector of the log where a write is smaller.
+    /// What is there or not as a whole after a power cut, in bytes: 4 KiB, or the block of which writes are, or a sector.
     #[must_use]
     pub const fn unit_bytes(&self) -> u64 {
         self.unit
@@ -311,6 +309,12 @@ impl Log {
         let read = self.base.read_exact_at(bytes, offset);
         read.map_err(|source| CrashError::Base { path: self.base_path.clone(), source })
     }
+}
+
+/// The largest power of two, up to a page, of which all writes are made, and the disk.
+fn unit(events: &[Event], size: u64) -> u64 {
+    let all = events.iter().fold(size, |all, event| all | event.offset | event.bytes);
+    1 << all.trailing_zeros().min(PAGE.trailing_zeros())
 }
 
 /// What a log has.

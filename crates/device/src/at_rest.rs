@@ -27,7 +27,7 @@ pub fn at_rest(image: &Image, config: &SsdConfig) -> Result<(Ssd<NullMedia>, AtR
         .0
         .without_bytes()
         .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
-    drive.ftl_mut().nand_mut().set_faults(config.faults);
+    drive.ftl_mut().set_faults(config.faults);
     let (ssd, _) = look(image, config, refuse)?;
     let unit = vec![0; index(config.geometry.unit_bytes())];
     Ok((drive, AtRest { ssd, unit, read: None }))

@@ -98,8 +98,9 @@ pub(crate) fn look(
 ) -> Result<(Ssd<Overlay>, RecoveryReport), DeviceError> {
     image.expect(config)?;
     let mut config = *config;
-    // Injected faults belong to the modelled device, not to its check.
-    config.faults = onefold_nand::FaultSpec::default();
+    // Injected faults belong to the modelled device, not to its check; but what lies on a failed die is lost.
+    let die = config.faults.die;
+    config.faults = onefold_nand::FaultSpec { die, ..onefold_nand::FaultSpec::default() };
     let media = FileMedia::new(image, config.geometry);
     let overlay = Overlay::new(media, config.geometry, image.label().nvram_bytes)
         .map_err(|error| failed(image, error.into()))?;

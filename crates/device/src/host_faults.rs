@@ -238,6 +238,21 @@ impl World {
         self.faults = Faults::default();
         self.backing.set_faults(self.faults);
         self.stopped = self.is_held_for_good();
+        self.find();
+    }
+
+    /// The power of the drive goes and comes back, in a process that lives, and not of its host.
+    fn cut(&mut self) {
+        self.faults = Faults::default();
+        self.backing.set_faults(self.faults);
+        match self.device.cut_power() {
+            Ok(_) => self.find(),
+            Err(error) => assert!(self.stopped || self.is_held_for_good(), "{error}"),
+        }
+    }
+
+    /// Finds of each block one of the versions that it may have.
+    fn find(&mut self) {
         for block in 0..self.blocks.len() {
             let mut bytes = vec![0; BLOCK];
             self.device.read(u64_from(block * BLOCK), &mut bytes).unwrap();
@@ -323,7 +338,8 @@ fn run(config: &SsdConfig, seed: u64) {
             75..83 => world.flush(),
             83..90 => world.trim(),
             90..96 => world.turn(),
-            96..98 => world.heal(),
+            96 => world.heal(),
+            97 => world.cut(),
             _ => world.restart(),
         }
     }

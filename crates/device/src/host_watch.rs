@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use onefold_ftl::FailedDie;
+use onefold_units::PAGE_BYTES;
+
 use crate::media::{Held, HostFailures};
 use crate::quiet::Quiet;
 
@@ -28,12 +31,34 @@ pub(crate) struct HostWatch {
     reads_told: Quiet,
     reads: u64,
     refused: u64,
+    die_told: bool,
 }
 
 impl HostWatch {
     pub(crate) fn new(image: PathBuf) -> Self {
         let (writes_told, reads_told) = (Quiet::default(), Quiet::default());
-        Self { image, holding: None, writes_told, reads_told, reads: 0, refused: 0 }
+        Self {
+            image,
+            holding: None,
+            writes_told,
+            reads_told,
+            reads: 0,
+            refused: 0,
+            die_told: false,
+        }
+    }
+
+    /// A die of the drive has failed; told once.
+    pub(crate) fn tell_die(&mut self, died: impl FnOnce() -> Option<FailedDie>) {
+        if std::mem::replace(&mut self.die_told, true) {
+            return;
+        }
+        if let Some(FailedDie { die, lost_pages }) = died() {
+            let (path, lost) = (self.image.display(), lost_pages * PAGE_BYTES);
+            tracing::error!(
+                "{path}: die {die} failed: {lost} B on it are lost, and the drive can only be read"
+            );
+        }
     }
 
     /// A request was refused, because the file takes no writes.

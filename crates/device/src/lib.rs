@@ -42,7 +42,9 @@ pub use host_room::HostRoom;
 pub use image::{DeviceError, DeviceKind, Image, KeptLifetime};
 pub use media::{FileMedia, Held};
 pub use onefold_format::Lifetime;
-pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
+pub use ssd::{
+    CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, PowerCut, SsdDetails, SsdDevice,
+};
 pub use sums::{CacheScan, CacheSums};
 pub use volume::{
     IoMode, JournalDetails, Journals, Layer, LogDetails, MAP_PAGE_BYTES, OnFull, Replayed,

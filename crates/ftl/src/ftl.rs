@@ -15,9 +15,9 @@
 use std::collections::BTreeSet;
 
 use onefold_format::checksum;
-use onefold_nand::{At, Geometry, Media, Nand, NullMedia, Work};
+use onefold_nand::{At, FaultSpec, Geometry, Media, Nand, NullMedia, Work};
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
-use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
+use onefold_units::{CauseCounts, Lpn, Nanos, Ppn, SuperblockId};
 
 use crate::dump::Checkpoints;
 use crate::fingerprints::FingerprintIndex;
@@ -26,7 +26,7 @@ use crate::layout::{LOST, Layout, UNMAPPED};
 use crate::map_cache::MapCache;
 use crate::pool::Pool;
 use crate::remap::{Piece, Remap, Ring};
-use crate::stats::{FtlStats, SpaceMap, Wear};
+use crate::stats::{FailedDie, FtlStats, SpaceMap, Wear};
 use crate::superblock::{Map, State, Superblock, ValidBits};
 use crate::trim_log::TrimLog;
 use crate::{ConfigError, FtlConfig, RemapScheme, RemapStats, VictimSetup};
@@ -405,6 +405,24 @@ impl<M: Media> Ftl<M> {
     /// Adds to the pages read, by cause.
     pub(crate) fn count_read(&mut self, cause: onefold_units::Cause, pages: u64) {
         self.stats.reads.add(cause, pages);
+    }
+
+    /// The die that failed, if one has ([`FaultSpec::die`]). Looks through the whole map then.
+    #[must_use]
+    pub fn failed_die(&self) -> Option<FailedDie> {
+        let die = self.nand.failed_die()?;
+        let geometry = self.nand.geometry();
+        let lost = self.map.l2p[..index(self.layout.data_units)]
+            .iter()
+            .filter(|ppn| **ppn < LOST && geometry.lies_on(Ppn::new(**ppn), die));
+        Some(FailedDie { die, lost_pages: u64_from(lost.count()) * geometry.pages_per_unit() })
+    }
+
+    /// Injects these faults from now on, in place of those before: a die may have failed already.
+    pub fn set_faults(&mut self, faults: FaultSpec) {
+        self.nand.set_faults(faults);
+        // It says so when it is used.
+        let _ = self.nand.grow_old(self.alloc);
     }
 
     /// Pages programmed so far, by cause.

@@ -90,7 +90,7 @@ pub use remap::{
     Deduplicated, Maintenance, RemapCaps, RemapConfig, RemapDone, RemapError, RemapOptions,
     RemapOutcome, RemapRange, RemapScheme, RemapStats,
 };
-pub use stats::{FtlStats, SpaceMap, Wear};
+pub use stats::{FailedDie, FtlStats, SpaceMap, Wear};
 pub use victim::{
     BuildVictim, Candidate, Candidates, GREEDY, Victim, VictimInfo, VictimPolicies, VictimSetup,
     VictimSpec,

@@ -112,6 +112,8 @@ impl<M: Media> Ftl<M> {
                 Err(error) => return Err(error.into()),
             }
         }
+        // A die that has failed says so when it is used.
+        let _ = ftl.nand.grow_old(ftl.alloc);
         Ok((ftl, report))
     }
 }

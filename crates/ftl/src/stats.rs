@@ -55,6 +55,15 @@ impl FtlStats {
     }
 }
 
+/// A die that failed, and what was lost with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedDie {
+    /// Which.
+    pub die: u32,
+    /// 4 KiB pages of the host and of snapshots that lie on it.
+    pub lost_pages: u64,
+}
+
 /// The device's map of its flash (ssd.md 1.1 and 3.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpaceMap {

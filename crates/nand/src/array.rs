@@ -4,6 +4,8 @@
 //! 2. Every operation takes its time on the timelines, unless the array is untimed.
 //! 3. Faults are drawn in the order of operations alone: with and without times, and with and without bytes, the same
 //!    operations meet the same faults.
+//! 4. Once a die has failed nothing is programmed or erased, and no data on it is read. Spare areas, headers and NVRAM can be read:
+//!    the drive is taken to keep what it says of itself on several dies.
 
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, Ppn, Rng, SuperblockId};
@@ -65,6 +67,7 @@ struct Faults {
     slow_read: Rng,
     /// The last read needed retries.
     retried: bool,
+    failed_die: Option<u32>,
 }
 
 impl Faults {
@@ -72,7 +75,7 @@ impl Faults {
     fn new(spec: FaultSpec) -> Option<Box<Self>> {
         let probabilities = [spec.program, spec.erase, spec.read, spec.bit_rot, spec.slow];
         let draw = |stream| Rng::fork(spec.seed, stream);
-        let injects = probabilities.iter().any(|p| *p > 0.0);
+        let injects = spec.die > 0 || probabilities.iter().any(|p| *p > 0.0);
         injects.then(|| {
             Box::new(Self {
                 spec,
@@ -83,6 +86,7 @@ impl Faults {
                 slow_program: draw(15),
                 slow_read: draw(16),
                 retried: false,
+                failed_die: None,
             })
         })
     }
@@ -178,6 +182,30 @@ impl<M: Media> Nand<M> {
         self.faults.as_ref().is_some_and(|faults| faults.retried)
     }
 
+    /// So many superblocks were taken into use in the life of the drive by now: a die may have failed ([`FaultSpec::die`]).
+    ///
+    /// # Errors
+    /// [`MediaError::DieFailed`], once one has.
+    #[inline]
+    pub fn grow_old(&mut self, opened: u64) -> Result<(), MediaError> {
+        if let Some(faults) = &mut self.faults {
+            faults.failed_die = faults.spec.failed_die(self.geometry.dies(), opened);
+        }
+        self.expect_all_dies()
+    }
+
+    /// The die that failed, if one has.
+    #[must_use]
+    #[inline]
+    pub fn failed_die(&self) -> Option<u32> {
+        self.faults.as_ref()?.failed_die
+    }
+
+    #[inline]
+    fn expect_all_dies(&self) -> Result<(), MediaError> {
+        self.failed_die().map_or(Ok(()), |die| Err(MediaError::DieFailed { die }))
+    }
+
     /// Switches time off (preconditioning) or on again with idle timelines.
     pub fn set_timed(&mut self, timed: bool) {
         self.timed = timed;
@@ -187,7 +215,8 @@ impl<M: Media> Nand<M> {
     /// Programs the next program of a superblock: one spare area per slot, and their data.
     ///
     /// # Errors
-    /// [`MediaError::ProgramFailed`] uses up the program; the caller writes elsewhere.
+    /// [`MediaError::ProgramFailed`] uses up the program; the caller writes elsewhere. [`MediaError::DieFailed`]: there is nowhere to
+    /// write any more.
     #[inline]
     pub fn program(
         &mut self,
@@ -197,6 +226,7 @@ impl<M: Media> Nand<M> {
         spares: &[Spare],
         data: &[u8],
     ) -> Result<Grant, MediaError> {
+        self.expect_all_dies()?;
         let next = &mut self.next[superblock.index()];
         assert!(*next == program, "program {program} of {superblock:?}, expected {next} (rule 1)");
         *next += 1;
@@ -285,7 +315,7 @@ impl<M: Media> Nand<M> {
             *spare = self.media.read(ppn, data)?;
         }
         if self.faults.is_some() {
-            self.fail_read(data)?;
+            self.fail_read(ppn, data)?;
         }
         Ok(grant)
     }
@@ -307,7 +337,7 @@ impl<M: Media> Nand<M> {
         let grant = self.time_read(at, first, count * self.geometry.unit_bytes(), times);
         self.load_slots(first, count, data, spares)?;
         if self.faults.is_some() {
-            self.fail_read(data)?;
+            self.fail_read(first, data)?;
         }
         Ok(grant)
     }
@@ -337,9 +367,10 @@ impl<M: Media> Nand<M> {
 
     /// Draws read faults.
     #[cold]
-    fn fail_read(&mut self, data: &mut [u8]) -> Result<(), MediaError> {
+    fn fail_read(&mut self, ppn: Ppn, data: &mut [u8]) -> Result<(), MediaError> {
         let Some(faults) = &mut self.faults else { return Ok(()) };
-        if faults.read.unit() < faults.spec.read {
+        let lost = faults.failed_die.is_some_and(|die| self.geometry.lies_on(ppn, die));
+        if faults.read.unit() < faults.spec.read || lost {
             return Err(MediaError::Unreadable);
         }
         if faults.rot.unit() < faults.spec.bit_rot {
@@ -377,8 +408,9 @@ impl<M: Media> Nand<M> {
     /// Erases a superblock.
     ///
     /// # Errors
-    /// [`MediaError::EraseFailed`]: the superblock cannot be used any more.
+    /// [`MediaError::EraseFailed`]: the superblock cannot be used any more. [`MediaError::DieFailed`].
     pub fn erase(&mut self, at: At, superblock: SuperblockId) -> Result<Grant, MediaError> {
+        self.expect_all_dies()?;
         let grant = self.time_erase(at, superblock);
         self.erases += 1;
         if let Some(faults) = &mut self.faults

@@ -318,6 +318,15 @@ impl Geometry {
         PageLocation { row, ..self.lane(superblock, lane) }
     }
 
+    /// Whether a part of a slot lies on a die.
+    #[must_use]
+    pub fn lies_on(&self, ppn: Ppn, die: u32) -> bool {
+        let (superblock, slot) = self.split(ppn);
+        let (program, _) = self.program_of(slot);
+        let mut parts = 0..self.pages_per_program;
+        parts.any(|part| self.locate(superblock, program, part).die == die)
+    }
+
     /// Where the first page of a lane of a superblock lies.
     #[must_use]
     #[inline]

@@ -41,6 +41,12 @@ pub enum MediaError {
     /// The data cannot be read back.
     #[error("the data is uncorrectable")]
     Unreadable,
+    /// A whole die has failed. The drive has no parity over its dies, so it programs and erases nothing any more.
+    #[error("die {die} failed, and the drive can only be read")]
+    DieFailed {
+        /// Which.
+        die: u32,
+    },
     /// Power is gone; nothing works until the device is opened again.
     #[error("the power is off")]
     PowerLost,

@@ -153,6 +153,16 @@ impl<D: BlockDevice> Server<D> {
         self.registry.memory()
     }
 
+    /// Cuts the power of a device for which [`Observed::allow_cuts`] was called: no request is answered any more, and NBD clients
+    /// lose their connections. `cut` then cuts the power of the device itself and brings it back, and says whether writes are gone
+    /// that were answered. After that clients may connect again. Users of the FUSE file get I/O errors for requests that were in
+    /// flight, and for the next flush if writes are gone.
+    pub fn cut_power<T>(&self, cut: impl FnOnce(&D) -> (T, bool)) -> T {
+        let done = self.observed.cut_power(|| self.registry.lose_power(), cut);
+        self.registry.power_is_back();
+        done
+    }
+
     /// Ends all connections, flushes the device, and ends the recording and the log.
     pub fn stop(mut self) -> Result<(), ServeError> {
         self.shut_down();
@@ -165,7 +175,7 @@ impl<D: BlockDevice> Server<D> {
     }
 
     fn shut_down(&mut self) {
-        self.observed.device().stop_waiting();
+        self.observed.stop_waiting();
         let deadline = Instant::now() + self.limits.drain;
         nbd::finish(&self.registry, &self.stop, deadline);
         for thread in self.accepting.drain(..) {
@@ -233,12 +243,12 @@ pub fn run<D: BlockDevice + DeviceStats + 'static>(
     observed: Observed<D>,
     options: &Options,
     ready: impl FnOnce(&Server<D>),
-    wait: impl FnOnce(),
+    wait: impl FnOnce(&Server<D>),
 ) -> Result<(), ServeError> {
     let server = Server::start(observed, options)?;
     ready(&server);
     notify("READY=1\n");
-    wait();
+    wait(&server);
     notify("STOPPING=1\n");
     server.stop()
 }

@@ -44,8 +44,8 @@ pub(crate) trait AtOnce {
         source: &mut Source,
     ) -> Result<Completion, Self::Error>;
 
-    /// Whether only this request failed, as flash could not be read: the load goes on.
-    fn is_unreadable(error: &Self::Error) -> bool;
+    /// Whether only this request failed, as flash could not be read or is not written any more: the load goes on.
+    fn fails_alone(error: &Self::Error) -> bool;
 
     /// The error of a request that ends the run, by its number among all requests.
     fn error(error: Self::Error, number: u64, command: &Command) -> SimError;
@@ -173,7 +173,7 @@ impl<D: AtOnce> Runner<D> {
         };
         let done = match self.device.submit(Nanos::new(now), &command, &mut load.source) {
             Ok(done) => Some(done),
-            Err(error) if D::is_unreadable(&error) => None,
+            Err(error) if D::fails_alone(&error) => None,
             Err(error) => return Err(D::error(error, self.done, &command)),
         };
         // Nobody says how long one takes that fails.
@@ -283,7 +283,7 @@ mod tests {
             Ok(Completion { at: now, delay: Delay::None })
         }
 
-        fn is_unreadable((): &()) -> bool {
+        fn fails_alone((): &()) -> bool {
             false
         }
 

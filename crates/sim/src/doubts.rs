@@ -33,9 +33,13 @@ fn idle(setup: &Setup, run: &RunResult) -> impl Iterator<Item = String> {
 
 fn failures(run: &RunResult) -> Option<String> {
     let failed = run.host.failed_requests;
-    (failed > 0).then(|| {
-        format!("{failed} requests failed, as flash could not be read: they have no latency")
-    })
+    let died = run.faults.as_ref().is_some_and(|faults| faults.failed_dies > 0);
+    let why = if died {
+        "a die failed and the drive takes no changes any more"
+    } else {
+        "flash could not be read"
+    };
+    (failed > 0).then(|| format!("{failed} requests failed, as {why}: they have no latency"))
 }
 
 fn few_points(run: &RunResult) -> Option<String> {

@@ -1,5 +1,6 @@
 //! What the results of all runs have in common, and the laws that they obey (ssd.md 3.3).
 
+use onefold_ftl::FailedDie;
 use onefold_nand::SlowCounts;
 use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
@@ -83,12 +84,19 @@ pub(crate) fn common<C>(
 }
 
 /// The faults that were met, if any.
-pub(crate) fn faults(media_failures: u64, slow: SlowCounts, relocated: u64) -> Option<Faults> {
+pub(crate) fn faults(
+    media_failures: u64,
+    slow: SlowCounts,
+    relocated: u64,
+    died: Option<FailedDie>,
+) -> Option<Faults> {
     let found = Faults {
         media_failures,
         slow_reads: slow.reads,
         slow_programs: slow.programs,
         relocated_superblocks: relocated,
+        failed_dies: u64::from(died.is_some()),
+        lost_pages: died.map_or(0, |died| died.lost_pages),
     };
     (found != Faults::default()).then_some(found)
 }

@@ -377,6 +377,10 @@ pub struct Faults {
     pub slow_programs: u64,
     /// Superblocks that were emptied because a read of them needed retries or failed.
     pub relocated_superblocks: u64,
+    /// Dies that failed in the life of the drive, 0 or 1.
+    pub failed_dies: u64,
+    /// 4 KiB pages of the host that lie on it.
+    pub lost_pages: u64,
 }
 
 /// The cache of a demand-paged map.

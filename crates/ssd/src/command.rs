@@ -80,6 +80,12 @@ impl SsdError {
         matches!(self, Self::Ftl(FtlError::Unreadable { .. }))
     }
 
+    /// Whether the command was right, and the drive takes no changes any more because a die failed.
+    #[must_use]
+    pub const fn is_read_only(&self) -> bool {
+        matches!(self, Self::Ftl(FtlError::Media(MediaError::DieFailed { .. })))
+    }
+
     /// The error in the words of a block interface.
     #[must_use]
     pub const fn status(&self) -> Status {

@@ -42,6 +42,7 @@ impl<M: Media> Ssd<M> {
         ranges: &[RemapRange],
         options: RemapOptions,
     ) -> Result<RemapDone, SsdError> {
+        self.expect_all_dies()?;
         let ready = self.ftl.nand_mut().timelines_mut().command(now, u64_from(ranges.len()));
         let mut times = Times { now, ready };
         if self.is_any_dirty(ranges) {

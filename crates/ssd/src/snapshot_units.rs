@@ -41,6 +41,7 @@ impl<M: Media> Ssd<M> {
     /// # Errors
     /// What the medium reported.
     pub fn trim_snapshot_units(&mut self, now: Nanos, at: u32, count: u32) -> Result<(), SsdError> {
+        self.expect_all_dies()?;
         let (times, first) = (Times { now, ready: now }, self.snapshot_lpn(at));
         self.ftl.with_snapshot_units(|ftl| ftl.trim(times.host(), first, count))?;
         Ok(())

@@ -148,6 +148,12 @@ impl<M: Media> Ssd<M> {
         self.buffer.as_ref().map(|buffer| buffer.policy.as_ref())
     }
 
+    /// Bytes of the units whose newest content is nowhere but in the buffer; 0 where no bytes are stored.
+    #[must_use]
+    pub fn dirty_bytes(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.dirty.len() * self.unit)
+    }
+
     /// What the buffer counted, if there is one. Other than the statistics of the policy alone, it
     /// knows which misses were served from victims on their way to flash.
     #[must_use]
@@ -161,11 +167,15 @@ impl<M: Media> Ssd<M> {
         self.ftl.into_media()
     }
 
-    /// Writes everything volatile to flash and takes a checkpoint: recovery then has nothing to do.
+    /// Writes everything volatile to flash and takes a checkpoint: recovery then has nothing to do. A drive with a failed die
+    /// cannot: it is left as it is.
     ///
     /// # Errors
     /// What the FTL reported; the device is as after a power cut then, and loses nothing flushed.
     pub fn shut_down(&mut self, now: Nanos) -> Result<(), SsdError> {
+        if self.ftl.nand().failed_die().is_some() {
+            return Ok(());
+        }
         let times = Times { now, ready: now };
         self.drain_buffer(times)?;
         self.ftl.flush(times.host())?;

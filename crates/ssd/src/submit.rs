@@ -3,7 +3,8 @@
 //! A command is done when [`Ssd::submit`] returns: data moved, map changed. The completion carries
 //! the modelled time. Submission times never decrease.
 
-use onefold_nand::{Delay, Grant, Media, zero};
+use onefold_ftl::FtlError;
+use onefold_nand::{Delay, Grant, Media, MediaError, zero};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Cause, Lpn, Nanos, Op};
 
@@ -16,7 +17,7 @@ impl<M: Media> Ssd<M> {
     /// Executes a command submitted at `now`.
     ///
     /// # Errors
-    /// A range outside the device changes nothing. After an error of the FTL a write may have been
+    /// A range outside the device changes nothing, and so does a drive with a failed die ([`SsdError::is_read_only`]). After an error of the FTL a write may have been
     /// done in part.
     #[inline]
     pub fn submit(
@@ -26,12 +27,20 @@ impl<M: Media> Ssd<M> {
         payload: Payload<'_>,
     ) -> Result<Completion, SsdError> {
         self.check_range(command)?;
-        if self.collects_when_idle && self.ftl.is_collecting() && now > self.ftl.programmed_at() {
+        let is_whole = self.ftl.nand().failed_die().is_none();
+        if self.collects_when_idle
+            && is_whole
+            && self.ftl.is_collecting()
+            && now > self.ftl.programmed_at()
+        {
             self.ftl.collect_while_idle(now)?;
         }
         let span = Span { offset: command.offset, len: command.len, shift: self.unit_shift };
         let pages = span.pages();
         self.host.count(command.op, pages);
+        if !is_whole && !matches!(command.op, Op::Read | Op::Flush) {
+            self.expect_all_dies()?;
+        }
         let ready = self.ftl.nand_mut().timelines_mut().command(now, pages);
         let times = Times { now, ready };
         match command.op {
@@ -39,6 +48,15 @@ impl<M: Media> Ssd<M> {
             Op::Write => self.write(times, span, command, &payload),
             Op::Flush => self.flush(times),
             Op::Trim | Op::WriteZeroes => self.trim(times, span, command),
+        }
+    }
+
+    /// A drive with a failed die takes no changes, not even into its buffer.
+    #[cold]
+    pub(crate) fn expect_all_dies(&self) -> Result<(), SsdError> {
+        match self.ftl.nand().failed_die() {
+            None => Ok(()),
+            Some(die) => Err(FtlError::Media(MediaError::DieFailed { die }).into()),
         }
     }
 

@@ -23,6 +23,11 @@ impl UnitSet {
         !self.words.is_empty()
     }
 
+    /// Number of units in the set.
+    pub(crate) fn len(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, lpn: Lpn) {
         if let Some(word) = self.words.get_mut(index(lpn.raw() / WORD)) {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use onefold_trace::{
-    FitError, FormatSpec, Layout, Record, Regions, Scan, ShapeOptions, Shaper, Summary, TraceOp,
+    FitError, Format, FormatSpec, Layout, Record, Regions, Scan, ShapeOptions, Shaper, Summary,
+    TraceOp,
 };
 
 use crate::error::{NAMES_LISTED, TraceFileError};
@@ -64,7 +65,7 @@ impl Meta {
     pub fn generated(words: &str) -> Self {
         Self {
             path: PathBuf::from(words),
-            spec: FormatSpec::new(onefold_trace::Format::Oft),
+            spec: FormatSpec::new(Format::Oft),
             interpretation: words.to_owned(),
             sha256: String::new(),
             devices: vec!["generated".to_owned()],
@@ -281,7 +282,10 @@ fn first_pass(path: &Path, options: &Options, window: usize) -> Result<FirstPass
     if scan.requests == 0 {
         return Err(no_requests(path, options, &summary));
     }
-    plausible::check(&scan, duration, path)?;
+    // Our own format says its units.
+    if input.spec.format != Format::Oft {
+        plausible::check(&scan, duration, path)?;
+    }
     Ok(FirstPass { input, scan, summary, records: keep.then_some(kept), reads, writes })
 }
 

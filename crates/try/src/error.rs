@@ -8,8 +8,6 @@ use onefold_device::WriteLogError;
 use onefold_serve::ServeError;
 use onefold_units::Status;
 
-use crate::room::FileSystem;
-
 /// Why a program cannot be tried, or its power cuts cannot be explored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,7 +24,7 @@ pub enum TryError {
     )]
     NotRoot {
         /// What was to be mounted.
-        fs: FileSystem,
+        fs: &'static str,
     },
     /// A program of the system is missing.
     #[error("`{tool}` is missing: install the Debian package {package}, or what has it elsewhere")]

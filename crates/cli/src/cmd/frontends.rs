@@ -12,6 +12,7 @@ use onefold_try::tape::{self, About};
 
 use crate::cmd::ssd::render;
 use crate::error::CliError;
+use crate::interrupt::Served;
 use crate::output::Global;
 
 /// Front ends of a served device.
@@ -67,6 +68,19 @@ impl Frontends {
         options: &Options,
         ready: impl FnOnce(&Server<D>),
     ) -> Result<(), CliError> {
+        self.run_until(global, device, uuid, options, ready, |_, signals| signals.wait())
+    }
+
+    /// The same until `wait` returns, which hears of the signals.
+    pub(crate) fn run_until<D: BlockDevice + DeviceStats + 'static>(
+        &self,
+        global: &Global,
+        device: D,
+        uuid: [u8; 16],
+        options: &Options,
+        ready: impl FnOnce(&Server<D>),
+        wait: impl FnOnce(&Server<D>, &Served),
+    ) -> Result<(), CliError> {
         let signals = global.interrupt.serving();
         let recorded = Recorded {
             device_bytes: device.size(),
@@ -87,7 +101,7 @@ impl Frontends {
             }
             (None, None) => (None, Observed::new(device)),
         };
-        let served = onefold_serve::run(observed, options, ready, || signals.wait());
+        let served = onefold_serve::run(observed, options, ready, |server| wait(server, &signals));
         let ended = kept.map_or(Ok(()), |kept| kept.end().map(drop));
         served?;
         Ok(ended?)

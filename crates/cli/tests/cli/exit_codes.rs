@@ -66,6 +66,7 @@ fn ends(row: (&str, &str, &str), folder: &Folder) -> Option<i32> {
             let _server = Server::start(&image, &there("nbd"));
             onefold(&["ssd", "serve", text(&image), "--nbd", "127.0.0.1:0"])
         }
+        ("7", _) => crate::crash::failing(folder),
         ("8", _) => onefold(&["volume", "check", text(&there("missing"))]),
         ("130", _) => interrupted(&endless, "-INT", 130, "the part that was run"),
         ("143", _) => interrupted(&endless, "-TERM", 143, "the part that was run"),

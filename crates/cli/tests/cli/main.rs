@@ -3,6 +3,7 @@
 mod advise;
 mod clocks;
 mod common;
+mod crash;
 mod dmz;
 mod exit_codes;
 mod foreign_files;
@@ -11,6 +12,7 @@ mod interrupt;
 mod journals;
 mod killed;
 mod packaging;
+mod power;
 mod remap;
 mod report;
 mod serve;

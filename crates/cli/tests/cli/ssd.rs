@@ -232,3 +232,32 @@ fn sizes_are_made_or_refused_for_what_is_wrong() {
         assert!(!image.exists());
     }
 }
+
+/// The die of an image fails while it is served, and stays so.
+#[test]
+fn a_drive_whose_die_failed_can_be_read_and_says_so() {
+    let folder = Folder::new("die");
+    let (image, socket) = (folder.0.join("disk.img"), folder.0.join("nbd"));
+    let create = ["create", text(&image), "--size", "64MiB", "--set", "faults.die=40"];
+    assert_eq!(ssd(&create).status.code(), Some(0));
+    let server = Server::start(&image, &socket);
+    let mut client = Client::device(&Endpoint::Unix(socket.clone())).unwrap();
+    let mut written = 0_u64;
+    while client.write(written % 512 * 65_536, &[7; 65_536], false).is_ok() {
+        written += 1;
+        assert!(written < 20_000, "no die failed");
+    }
+    let served = json(&["info", text(&image)])["device"]["failed_die"].clone();
+    assert!(served["lost_bytes"].as_u64().unwrap() > 0, "{served}");
+    let mut bytes = vec![0; 65_536];
+    let lost = (0..512).filter(|n| client.read(n * 65_536, &mut bytes).is_err()).count();
+    assert!(lost > 0, "{written} writes");
+    drop(client);
+    server.terminate();
+    let kept = json(&["info", text(&image)])["device"]["failed_die"].clone();
+    assert_eq!(kept["die"], served["die"]);
+    let shown = ssd(&["info", text(&image)]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("are lost, and the drive can only be read"), "{shown}");
+    assert_eq!(ssd(&["check", text(&image)]).status.code(), Some(4));
+}

@@ -537,6 +537,12 @@ pub(crate) const KEYS: &[Key] = &[
         "Times as long as usual that such a read or program keeps its die.",
     ),
     key(
+        "faults.die",
+        count(0, 1 << 53),
+        "0",
+        "Superblocks that the drive takes into use in its life before one of its dies fails, which depends on this number alone. What lies on the die is lost, and the drive takes no changes any more. 0: none fails. Not for zones.",
+    ),
+    key(
         "faults.bad_superblocks",
         count(0, 1 << 24),
         "0",

@@ -153,6 +153,12 @@ impl Counting {
         Self { before: kept.plus(&opening), host: Lifetime::default() }
     }
 
+    /// Goes on after a power cut, given the counters of flash until then: those of the host and of flash begin anew.
+    pub(crate) fn restart(&mut self, flash: FlashCounts) {
+        let opening = Lifetime { power_cycles: 1, unclean_starts: 1, ..Lifetime::default() };
+        *self = Self { before: self.total(flash).plus(&opening), host: Lifetime::default() };
+    }
+
     /// Counts a request of the host that was carried out.
     pub(crate) fn done(&mut self, op: Op, bytes: u64) {
         let counter = match op {

@@ -88,6 +88,11 @@ impl FileMedia {
         &self.store
     }
 
+    /// Bytes that a power cut takes: those of programs that are not in the file.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.runs.bytes() + self.store.waiting_bytes()
+    }
+
     /// Brings to the file what it did not take before.
     ///
     /// # Errors

@@ -47,6 +47,11 @@ impl Held {
         }
     }
 
+    /// Whether the file may take writes again without being opened anew.
+    pub(crate) const fn is_over_by_itself(self) -> bool {
+        !matches!(self, Self::Unsynced(_))
+    }
+
     /// One word for metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -38,6 +38,11 @@ impl Runs {
         Self { waiting: Vec::new(), free: Vec::new(), unit_bytes }
     }
 
+    /// Bytes of data that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.waiting.iter().map(|run| u64_from(run.data.len())).sum()
+    }
+
     /// Adds a program with data. Returns the run that has to be written now, if any.
     pub(super) fn add(
         &mut self,

@@ -5,12 +5,13 @@
 
 mod counters;
 mod edge;
+mod power;
 mod recorder;
 mod ring;
 mod stats;
 
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use onefold_units::{Op, PAGE_BYTES, Status};
@@ -19,6 +20,7 @@ pub use counters::{BUCKETS, Frontend, FrontendCounts, ObservedCounts, OpCounts, 
 use counters::{Counters, Ended, Retired};
 use edge::Edge;
 pub use onefold_buffer::AreaStats;
+use power::{Kind, Power};
 use recorder::Finished;
 pub use recorder::{RecordCounts, Recorded, Recorder};
 pub use stats::{DeviceSnapshot, DeviceStats, ImageSnapshot, VolumeSnapshot};
@@ -30,6 +32,8 @@ struct Shared<D> {
     device: D,
     recorder: Option<Recorder>,
     log: Option<Edge>,
+    /// Only where it may be cut: it costs each request a lock.
+    power: OnceLock<Power>,
     clients: Mutex<Vec<(Frontend, Arc<Counters>)>>,
     retired: Retired,
     next_client: AtomicU16,
@@ -46,6 +50,8 @@ pub struct Observed<D> {
     shared: Arc<Shared<D>>,
     counters: Arc<Counters>,
     client: u16,
+    /// Power cuts that this client knows of.
+    known_cuts: AtomicU64,
 }
 
 impl<D: BlockDevice> Observed<D> {
@@ -69,6 +75,7 @@ impl<D: BlockDevice> Observed<D> {
             device,
             recorder,
             log,
+            power: OnceLock::new(),
             clients: Mutex::default(),
             retired: Retired::default(),
             next_client: AtomicU16::new(0),
@@ -86,7 +93,41 @@ impl<D: BlockDevice> Observed<D> {
         let counters = Arc::new(Counters::default());
         shared.clients().push((frontend, Arc::clone(&counters)));
         let client = shared.next_client.fetch_add(1, Relaxed);
-        Self { shared, counters, client }
+        let known_cuts = AtomicU64::new(shared.power.get().map_or(0, Power::cuts));
+        Self { shared, counters, client, known_cuts }
+    }
+
+    /// Lets the power of the device be cut while clients use it ([`Observed::cut_power`]): once so many writes were carried out, if
+    /// that is given, the power goes and `tell` is called, which must see to the cut. To be called before there are clients.
+    pub fn allow_cuts(&self, after_writes: Option<u64>, tell: impl FnOnce() + Send + 'static) {
+        let tell: Box<dyn FnOnce() + Send> = Box::new(tell);
+        // The first call counts.
+        let _ = self.shared.power.set(Power::new(after_writes.map(|writes| (writes, tell))));
+    }
+
+    /// Cuts the power. `disconnect` is called once no request begins any more, and has the connections of clients ended; `cut` when
+    /// none is executed any more. It says whether writes are gone that were answered.
+    ///
+    /// Requests in flight fail. So does the next flush of each client that keeps its handle, if writes are gone. Without
+    /// [`Observed::allow_cuts`] requests go on meanwhile.
+    pub fn cut_power<T>(&self, disconnect: impl FnOnce(), cut: impl FnOnce(&D) -> (T, bool)) -> T {
+        let power = self.shared.power.get();
+        power.inspect(|power| power.off());
+        disconnect();
+        power.inspect(|power| power.wait_until_still());
+        let (done, took_writes) = cut(&self.shared.device);
+        if let Some(power) = power {
+            power.on(took_writes);
+            // Whoever cuts the power knows.
+            self.known_cuts.store(power.cuts(), Relaxed);
+        }
+        done
+    }
+
+    /// Requests that wait for the power fail now: nobody brings it back.
+    pub fn stop_waiting(&self) {
+        self.shared.power.get().inspect(|power| power.on(false));
+        self.shared.device.stop_waiting();
     }
 
     /// The device itself.
@@ -142,7 +183,7 @@ impl<D: BlockDevice> Observed<D> {
         let What { op, offset, len, fua, no_unmap } = what;
         self.counters.begin(op);
         let start = Instant::now();
-        let result = run(&self.shared.device);
+        let result = self.powered(op, run);
         let now = Instant::now();
         self.counters.over(op);
         let due = result.ok().flatten().filter(|due| *due > now);
@@ -166,6 +207,17 @@ impl<D: BlockDevice> Observed<D> {
             });
         }
         result.map(|_| due)
+    }
+
+    fn powered(&self, op: Op, run: impl FnOnce(&D) -> Result<Due, Status>) -> Result<Due, Status> {
+        let device = &self.shared.device;
+        let Some(power) = self.shared.power.get() else { return run(device) };
+        let kind = match op {
+            Op::Write => Kind::Write,
+            Op::Flush => Kind::Flush,
+            Op::Read | Op::Trim | Op::WriteZeroes => Kind::Other,
+        };
+        power.carry_out(kind, &self.known_cuts, || run(device))
     }
 
     /// Counts a request after which its range reads as zeroes.

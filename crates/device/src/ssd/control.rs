@@ -21,6 +21,11 @@ const SLOT: u64 = 4096;
 pub(super) struct Slots(Mutex<Vec<Option<Box<MailboxBlock>>>>);
 
 impl Slots {
+    /// No commands were written any more.
+    pub(super) fn clear(&self) {
+        self.lock().fill(None);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Option<Box<MailboxBlock>>>> {
         // A reply is put there whole or not at all.
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use onefold_buffer::Stats;
 use onefold_format::Lifetime;
-use onefold_ftl::{FtlStats, RemapStats, SpaceMap, Wear};
+use onefold_ftl::{FailedDie, FtlStats, RemapStats, SpaceMap, Wear};
 use onefold_nand::Media;
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::convert::{float, u64_from};
@@ -25,6 +25,8 @@ pub struct SsdDetails {
     pub space: SpaceMap,
     /// Superblocks that failed or wore out since the device was made; bad ones from the factory are not among them.
     pub retired_superblocks: u32,
+    /// The die that failed, and what was lost with it.
+    pub failed_die: Option<FailedDie>,
     /// Erases per superblock.
     pub wear: Wear,
     /// Superblocks that are erased and free.
@@ -58,6 +60,7 @@ impl SsdDetails {
             logical_bytes: ssd.capacity(),
             space,
             retired_superblocks: space.bad_superblocks.saturating_sub(factory),
+            failed_die: ftl.failed_die(),
             wear: ftl.wear(),
             free_superblocks: ftl.free_superblocks(),
             mapped_pages: u64_from(mapped) * unit_pages,
@@ -152,9 +155,9 @@ impl DeviceStats for SsdDevice {
             buffer_read_misses: buffer.reads.misses(),
             buffer_write_hits: buffer.writes.hits,
             buffer_write_misses: buffer.writes.misses(),
-            unflushed_bytes: shared.unflushed.load(Relaxed),
+            unflushed_bytes: shared.unflushed.count().1,
             flush_ns: shared.flush_ns.load(Relaxed),
-            recovery_ns: u64::try_from(shared.recovery.as_nanos()).unwrap_or(u64::MAX),
+            recovery_ns: shared.recovery_ns.load(Relaxed),
         })
     }
 }

@@ -68,11 +68,14 @@ impl Shared {
 }
 
 impl State {
-    /// Tells people when the host began or ceased to fail.
+    /// Tells people when the host began or ceased to fail, and when a die failed.
     pub(super) fn look(&mut self) {
         if let Some(ssd) = &self.ssd {
             let media = ssd.ftl().nand().media();
             self.watch.look(media.held(), media.store().failures());
+            if ssd.ftl().nand().failed_die().is_some() {
+                self.watch.tell_die(|| ssd.ftl().failed_die());
+            }
         }
     }
 }

@@ -12,11 +12,13 @@
 //!    make it durable are refused before they do anything, and each of them tries the file again first.
 //! 4. After a failed synchronisation nothing is changed until the device is opened again, and reads go on.
 //! 5. Lifetime counters are saved before each synchronisation that a request waits for, and beside requests once a second.
+//! 6. A request that waits for a synchronisation while the power is cut fails: tickets are of one life of the device.
 
 mod control;
 mod details;
 mod hold;
 mod open;
+mod power;
 mod remap;
 mod snapshots;
 
@@ -33,6 +35,7 @@ use onefold_units::{Nanos, Op, Status};
 pub use control::CONTROL_BYTES;
 pub use details::SsdDetails;
 pub use open::{OpenOptions, Opened};
+pub use power::PowerCut;
 pub use remap::MailboxBlock;
 pub(crate) use snapshots::give_up;
 
@@ -64,6 +67,8 @@ struct State {
     /// `None` once the device is closed.
     ssd: Option<Ssd<FileMedia>>,
     image: Image,
+    /// Power cuts since it was opened (invariant 6).
+    life: u64,
     /// Time of the last command: submission times never decrease.
     now: Nanos,
     /// What people were told of the host.
@@ -96,13 +101,44 @@ struct Shared {
     uuid: [u8; 16],
     latency: Latency,
     start: Instant,
-    unflushed: AtomicU64,
+    unflushed: Unflushed,
     flush_ns: AtomicU64,
-    recovery: Duration,
+    recovery_ns: AtomicU64,
     /// Replies of the control export.
     slots: Slots,
     /// Taken before `state`, never while that is held.
     snapshots: Snapshots,
+}
+
+/// What was acknowledged and not flushed.
+#[derive(Default)]
+struct Unflushed {
+    writes: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Unflushed {
+    fn add(&self, bytes: u64) {
+        self.writes.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Writes and bytes by now.
+    fn count(&self) -> (u64, u64) {
+        (self.writes.load(Relaxed), self.bytes.load(Relaxed))
+    }
+
+    /// Those were flushed. Two flushes at once may have seen the same.
+    fn subtract(&self, (writes, bytes): (u64, u64)) {
+        for (count, less) in [(&self.writes, writes), (&self.bytes, bytes)] {
+            let _ = count.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_sub(less)));
+        }
+    }
+
+    /// Writes and bytes by now, which count no more.
+    fn take(&self) -> (u64, u64) {
+        (self.writes.swap(0, Relaxed), self.bytes.swap(0, Relaxed))
+    }
 }
 
 /// A handle of an emulated SSD; copies are the same device.
@@ -170,7 +206,7 @@ impl SsdDevice {
     /// Notes that bytes were acknowledged that no flush has covered.
     fn unflushed(&self, bytes: u64, fua: bool) {
         if !fua {
-            self.shared.unflushed.fetch_add(bytes, Relaxed);
+            self.shared.unflushed.add(bytes);
         }
     }
 }
@@ -265,9 +301,13 @@ impl Shared {
             }
         };
         let (ticket, mark) = media.begin_sync();
+        let life = state.life;
         drop(state);
         let synced = self.sync_file(ticket);
         let mut state = self.state();
+        if state.life != life {
+            return Err(Status::MediaError.into());
+        }
         let media = state.media()?;
         let ended = match synced {
             Ok(()) => {
@@ -306,13 +346,11 @@ impl Shared {
 
     fn flush(&self) -> Result<Due, Status> {
         let begin = Instant::now();
-        let covered = self.unflushed.load(Relaxed);
+        let covered = self.unflushed.count();
         let command = Command::new(Op::Flush, 0, 0);
         let result = self.when_there_is_room(|| self.submit_durably(&command, Payload::None));
         if result.is_ok() {
-            // Two flushes at once may have seen the same bytes.
-            let less = |bytes: u64| Some(bytes.saturating_sub(covered));
-            let _ = self.unflushed.fetch_update(Relaxed, Relaxed, less);
+            self.unflushed.subtract(covered);
         }
         let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.flush_ns.store(took, Relaxed);

@@ -8,7 +8,7 @@ use onefold_ftl::{OnLogDamage, RecoveryReport};
 use onefold_ssd::{Ssd, SsdConfig};
 use onefold_units::Nanos;
 
-use super::{Latency, Shared, Slots, Snapshots, SsdDevice, State, Synced, give_up};
+use super::{Latency, Shared, Slots, Snapshots, SsdDevice, State, Synced, Unflushed, give_up};
 use crate::host_watch::HostWatch;
 use crate::image::{DeviceError, Image};
 use crate::media::{FileMedia, Ticket};
@@ -89,7 +89,8 @@ impl SsdDevice {
         let unit_bytes = SsdConfig::write_unit_bytes(&config.geometry, &config.buffer);
         let watch = HostWatch::new(image.path().to_owned());
         let now = Nanos::ZERO;
-        let mut state = State { ssd: Some(ssd), image, now, watch, counting, counts_saved: now };
+        let ssd = Some(ssd);
+        let mut state = State { ssd, image, life: 0, now, watch, counting, counts_saved: now };
         state.look();
         let shared = Shared {
             synced: Mutex::new(Synced { ticket: Ticket::default(), ledger }),
@@ -101,9 +102,11 @@ impl SsdDevice {
             unit_bytes,
             uuid,
             latency: options.latency,
-            recovery: begin.elapsed(),
+            recovery_ns: AtomicU64::new(
+                u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            ),
             start: Instant::now(),
-            unflushed: AtomicU64::new(0),
+            unflushed: Unflushed::default(),
             flush_ns: AtomicU64::new(0),
             slots: Slots::default(),
             snapshots,

@@ -35,7 +35,7 @@ const TABLE: u32 = 0;
 pub(super) struct Snapshots(Mutex<Result<Kept, String>>);
 
 /// The table as it counts.
-struct Kept {
+pub(super) struct Kept {
     table: SnapshotTable,
     /// Another table may reach the medium: it was written, and the host failed before that was known to be durable.
     unsure: bool,
@@ -44,18 +44,23 @@ struct Kept {
 impl Snapshots {
     /// Reads the table of a device that was just recovered, and unmaps what nothing names.
     pub(super) fn open(ssd: &mut Ssd<FileMedia>) -> Result<Self, SsdError> {
-        let table = load(ssd);
-        match &table {
-            Ok(table) => unmap_nameless(ssd, table)?,
-            Err(error) => tracing::error!("{error}; snapshots are left as they are"),
-        }
-        Ok(Self(Mutex::new(table.map(|table| Kept { table, unsure: false }))))
+        found(ssd).map(|found| Self(Mutex::new(found)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Result<Kept, String>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Result<Kept, String>> {
         // It changes after everything that can fail.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The table of a device that was just recovered, whose nameless contents are unmapped; or why there is none.
+pub(super) fn found(ssd: &mut Ssd<FileMedia>) -> Result<Result<Kept, String>, SsdError> {
+    let table = load(ssd);
+    match &table {
+        Ok(table) => unmap_nameless(ssd, table)?,
+        Err(error) => tracing::error!("{error}; snapshots are left as they are"),
+    }
+    Ok(table.map(|table| Kept { table, unsure: false }))
 }
 
 /// How recovery gives up units of a damaged remap log: all but the table, which no remap ever targets.

@@ -5,7 +5,7 @@ use onefold_device::{BlockDevice, SsdDevice};
 use onefold_nand::{FaultSpec, NullMedia};
 use onefold_ssd::{Command, Payload, Ssd, Writeback};
 use onefold_testkit::small_policies;
-use onefold_units::{Nanos, Op, Rng, Status};
+use onefold_units::{Nanos, Op, PAGE_BYTES, Rng, Status};
 
 /// Mostly pages, a few sectors and bytes; runs of writes, trims of all sizes, flushes, FUA.
 fn request(rng: &mut Rng, size: u64) -> Command {
@@ -94,4 +94,49 @@ fn both_clocks_meet_the_same_faults() {
         relocated += served.relocated;
     }
     assert!(retired > 0 && relocated > 10, "{retired} retired, {relocated} relocated");
+}
+
+/// A die fails at the same operation in both clocks, and what lay on it is lost for good, whether the drive was closed or killed since:
+/// reads of it are errors, all others right, and nothing is changed any more.
+#[test]
+fn both_clocks_lose_the_same_die() {
+    let mut config = plain();
+    config.faults = FaultSpec { die: 12, ..FaultSpec::default() };
+    let folder = Folder::new(&config);
+    let device = folder.open().device;
+    let mut simulated = Ssd::new(config, NullMedia).unwrap();
+    let (mut now, mut rng, mut refused) = (Nanos::ZERO, Rng::new(3), 0);
+    for n in 0..600 {
+        let command = request(&mut rng, device.size());
+        let served = serve(&device, &command);
+        let done = simulated.submit(now, &command, Payload::None);
+        assert_eq!(served.is_ok(), done.is_ok(), "request {n}: {command:?}, {served:?}, {done:?}");
+        refused += u32::from(done.as_ref().is_err_and(|error| error.is_read_only()));
+        now = done.map_or(now, |done| done.at);
+    }
+    let failed = simulated.ftl().failed_die();
+    assert!(refused > 50 && failed.is_some_and(|failed| failed.lost_pages > 0), "{failed:?}");
+    assert_eq!(device.details().unwrap().failed_die, failed);
+    simulated.ftl().check().unwrap();
+    drop(device);
+
+    let mut lost = None;
+    for closed in [false, true, true] {
+        let device = folder.open().device;
+        let failed = device.details().unwrap().failed_die.unwrap();
+        assert_eq!(failed.die, simulated.ftl().failed_die().unwrap().die);
+        let is_lost = |page: &u64| device.read(page * PAGE_BYTES, &mut [0; 4096]).is_err();
+        let errors = || (0..device.size() / PAGE_BYTES).filter(is_lost).count();
+        assert_eq!(u64::try_from(errors()).unwrap(), failed.lost_pages);
+        assert_eq!(device.write(0, &[1; 4096], false), Err(Status::MediaError));
+        assert_eq!(device.trim(0, 4096), Err(Status::MediaError));
+        assert_eq!(device.flush().map(drop), Ok(()));
+        assert_eq!(*lost.get_or_insert(failed), failed, "nothing changes any more");
+        device.cut_power().unwrap();
+        assert_eq!(u64::try_from(errors()).unwrap(), failed.lost_pages);
+        assert_eq!(device.details().unwrap().failed_die, Some(failed));
+        if closed {
+            device.close().unwrap();
+        }
+    }
 }

@@ -72,6 +72,7 @@ fn random_faults_and_cuts() {
             bit_rot: *pick(&mut rng, &[0.0, 0.02]),
             slow: *pick(&mut rng, &[0.0, 0.05]),
             slow_by: 10,
+            die: 0,
             bad_superblocks: 0,
             seed,
         };

@@ -132,6 +132,8 @@ pub(crate) struct Registry {
     entries: Mutex<Vec<Entry>>,
     changed: Condvar,
     stopping: AtomicBool,
+    /// The device has no power: nobody begins I/O.
+    powerless: AtomicBool,
     next_id: AtomicU64,
     errors: [AtomicU64; 8],
     /// A refusal was told since a connection was last let in.
@@ -153,6 +155,7 @@ impl Registry {
             entries: Mutex::default(),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
+            powerless: AtomicBool::new(false),
             next_id: AtomicU64::new(0),
             errors: Default::default(),
             told: AtomicBool::new(false),
@@ -231,6 +234,20 @@ impl Registry {
         }
     }
 
+    /// The device loses its power: every connection ends without another answer, and those that come wait with their requests
+    /// until [`Registry::power_is_back`].
+    pub(crate) fn lose_power(&self) {
+        let entries = self.entries();
+        self.powerless.store(true, Ordering::Release);
+        entries.iter().for_each(Entry::cut);
+    }
+
+    pub(crate) fn power_is_back(&self) {
+        let _entries = self.entries();
+        self.powerless.store(false, Ordering::Release);
+        self.changed.notify_all();
+    }
+
     /// Tells every connection to end: no more requests are read.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
@@ -297,6 +314,9 @@ impl Membership {
     /// Waits until every dead connection has finished, then lets this one execute requests.
     pub(super) fn begin_transmission(&self) {
         let mut entries = self.registry.entries();
+        while self.registry.powerless.load(Ordering::Acquire) && !self.registry.stopping() {
+            entries = self.registry.wait(entries, RECHECK);
+        }
         let dead = dead_connections(&entries);
         let deadline = Instant::now() + LAST_WORDS;
         while entries.iter().any(|entry| dead.contains(&entry.id)) {

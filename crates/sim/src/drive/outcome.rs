@@ -74,7 +74,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         precondition: preconditioned(setup, &run.preconditioned),
         map_cache: (ftl.map_hits + ftl.map_misses > 0)
             .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
-        faults: faults(ftl.media_failures, ftl.slow, ftl.relocated),
+        faults: faults(ftl.media_failures, ftl.slow, ftl.relocated, run.ssd.ftl().failed_die()),
         remap: remap_result(&run, &host, programs),
         volume: run.volume.as_ref().map(|one| volume_result(one, &device, programs)),
         ..common

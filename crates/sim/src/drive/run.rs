@@ -89,8 +89,8 @@ impl AtOnce for Drive {
         self.ssd.submit(now, command, payload)
     }
 
-    fn is_unreadable(error: &SsdError) -> bool {
-        error.is_unreadable()
+    fn fails_alone(error: &SsdError) -> bool {
+        error.is_unreadable() || error.is_read_only()
     }
 
     fn error(source: SsdError, request: u64, command: &Command) -> SimError {

@@ -264,6 +264,8 @@ impl Rows<'_> {
         add("reads retried", |faults| faults.slow_reads);
         add("programs that took longer", |faults| faults.slow_programs);
         add("superblocks relocated", |faults| faults.relocated_superblocks);
+        add("dies failed", |faults| faults.failed_dies);
+        add("pages lost with a die", |faults| faults.lost_pages);
     }
 
     fn latency(&mut self, operation: &str, of: fn(&RunResult) -> &LatencySummary) {

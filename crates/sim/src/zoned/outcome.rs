@@ -60,7 +60,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         device: common.device.sized(run.bytes, zns.config().geometry.raw_bytes() + beside),
         precondition: preconditioned(setup, &run.preconditioned),
         volume: run.volume.as_ref().map(|(run, device)| volume_result(run, device, programs)),
-        faults: faults(stats.media_failures, stats.slow, stats.conventional.relocated),
+        faults: faults(stats.media_failures, stats.slow, stats.conventional.relocated, None),
         zoned: Some(zoned(&run, &stats)),
         ..common
     })

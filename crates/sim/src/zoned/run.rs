@@ -84,7 +84,7 @@ impl AtOnce for ZonedHost {
         self.carry_out(now, command)
     }
 
-    fn is_unreadable(error: &Refused) -> bool {
+    fn fails_alone(error: &Refused) -> bool {
         matches!(error, Refused::Zone(error) if error.is_unreadable())
     }
 

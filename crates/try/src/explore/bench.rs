@@ -162,6 +162,7 @@ impl Bench<'_> {
         let mounted = match Mounted::new(path, &self.mnt, *fs, mount) {
             Ok(mounted) => mounted,
             Err(TryError::Tool { output, .. }) => {
+                let output = said_by_mount(&output, &self.mnt);
                 return Ok(Some(Problem { kind: ProblemKind::Mount, code: None, output }));
             }
             Err(error) => return Err(error),
@@ -213,8 +214,31 @@ impl Bench<'_> {
     }
 }
 
+/// What `mount` said, without what differs from run to run: where, and through which loop device.
+fn said_by_mount(output: &str, mnt: &Path) -> String {
+    let output = output.trim_start_matches("mount: ").replace(&*mnt.to_string_lossy(), "");
+    let output = output.split("; dmesg(1)").next().unwrap_or_default();
+    let words = output
+        .trim_start_matches(": ")
+        .split(' ')
+        .map(|word| if word.starts_with("/dev/loop") { "the disk," } else { word });
+    words.collect::<Vec<_>>().join(" ").trim_end_matches([',', '.']).to_owned()
+}
+
 fn problem(ended: Ended) -> Option<Problem> {
     let code = ended.code();
     let kind = if code.is_none() { ProblemKind::Timeout } else { ProblemKind::Check };
     (code != Some(0)).then_some(Problem { kind, code, output: ended.output })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_mount_says_is_the_same_in_each_run() {
+        let said = "mount: /tmp/x/mnt: cannot mount; probably corrupted filesystem on /dev/loop1.; dmesg(1) may have more";
+        let told = said_by_mount(said, Path::new("/tmp/x/mnt"));
+        assert_eq!(told, "cannot mount; probably corrupted filesystem on the disk");
+    }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::tool::{Tool, output, said};
+use super::tool::{MOUNT, Tool, output, said};
 use crate::TryError;
 
 /// Extended options of `mkfs.ext4` on a file without data: inode tables are zeroes already.
@@ -125,9 +125,9 @@ impl FileSystem {
             return Ok(());
         }
         if !rustix::process::geteuid().is_root() {
-            return Err(TryError::NotRoot { fs: self });
+            return Err(TryError::NotRoot { fs: self.name() });
         }
-        super::mounted::MOUNT.find()?;
+        MOUNT.find()?;
         let made = self.mkfs().filter(|_| makes);
         for name in made.into_iter().chain(self.fsck().map(|(name, _)| name)) {
             self.tool(name).find()?;

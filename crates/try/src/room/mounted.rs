@@ -7,10 +7,9 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::FileSystem;
-use super::tool::Tool;
+use super::tool::MOUNT;
 use crate::TryError;
 
-pub(super) const MOUNT: Tool = Tool { name: "mount", package: "mount" };
 /// How long a process that was just killed may keep a file system busy.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);

@@ -17,6 +17,9 @@ pub(crate) struct Tool {
     pub(crate) package: &'static str,
 }
 
+/// Mounts through loop devices.
+pub(super) const MOUNT: Tool = Tool { name: "mount", package: "mount" };
+
 impl Tool {
     /// Where it is.
     pub(crate) fn find(self) -> Result<PathBuf, TryError> {

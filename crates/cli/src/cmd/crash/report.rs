@@ -47,7 +47,8 @@ pub(crate) fn table(report: &Report, context: &Context<'_>) -> String {
     let _ = writeln!(text, "{failing} of them fail; findings: {findings}");
     for (number, (finding, more)) in (1..).zip(report.groups()) {
         let _ = writeln!(text, "\n{number}. {}", finding.sentence());
-        let _ = write!(text, "   {} states", finding.states.len());
+        let count = finding.states.len();
+        let _ = write!(text, "   in {count} {}", if count == 1 { "state" } else { "states" });
         if more > 0 {
             let _ = write!(text, ", and {more} more findings like this");
         }

@@ -104,6 +104,11 @@ impl How {
     ) -> Result<Shown, CliError> {
         let fs = opened.file_system(self.fs);
         fs.expect_usable(false)?;
+        if fs == FileSystem::None && directory.is_some() {
+            let text = "the state has no file system that could be mounted";
+            return Err(CliError::new(Exit::Usage, "crash::mount", text)
+                .help("name one with --fs, or take `onefold crash export`"));
+        }
         if directory.is_none() && fs != FileSystem::None {
             keep_mounts_private()?;
         }
@@ -116,12 +121,7 @@ impl How {
         let file = files.join(name);
         let options = opened.mount_options(self.mount.as_ref());
         let mounted = match (fs, directory) {
-            (FileSystem::None, Some(_)) => {
-                let text = "the state has no file system that could be mounted";
-                return Err(CliError::new(Exit::Usage, "crash::mount", text)
-                    .help("name one with --fs, or take `onefold crash export`"));
-            }
-            (FileSystem::None, None) => None,
+            (FileSystem::None, _) => None,
             (_, Some(directory)) => Some(Mounted::new(&file, directory, fs, &options)?),
             (_, None) => Some(Mounted::new(&file, &place.folder("mnt")?, fs, &options)?),
         };

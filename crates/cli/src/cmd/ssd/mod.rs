@@ -4,6 +4,7 @@ mod age;
 pub(crate) mod check;
 mod control;
 mod create;
+mod cut;
 mod failure;
 pub(crate) mod info;
 pub(crate) mod lifetime;

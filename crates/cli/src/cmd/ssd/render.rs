@@ -98,6 +98,10 @@ pub(crate) fn details(details: &SsdDetails) -> Value {
             "policy": policy,
             "bytes": details.buffer_bytes,
         })),
+        "failed_die": details.failed_die.map(|failed| json!({
+            "die": failed.die,
+            "lost_bytes": failed.lost_pages * 4096,
+        })),
         "wear": {"min": wear.min, "mean": wear.mean, "max": wear.max},
         "valid_histogram": details.valid_histogram,
         "flash": {
@@ -185,6 +189,11 @@ pub(super) fn table(value: &Value) -> String {
             space["checkpoint_superblocks"],
         ),
     );
+    let died = &value["failed_die"];
+    if let Some(die) = died["die"].as_u64() {
+        let lost = size(number(&died["lost_bytes"]));
+        row("failed", format!("die {die}: {lost} on it are lost, and the drive can only be read"));
+    }
     let rho = space["rho"].as_f64().unwrap_or(0.0);
     row("logical / usable (rho)", format!("{rho:.4}"));
     let buffer = &value["buffer"];

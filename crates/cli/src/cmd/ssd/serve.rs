@@ -7,10 +7,12 @@ use clap::{Args, ValueEnum};
 use onefold_device::{Access, OpenOptions, Opened, SsdDevice};
 use onefold_serve::Server;
 
+use super::cut::Cut;
 use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
 use crate::cmd::written;
 use crate::error::{CliError, Exit};
+use crate::interrupt::Served;
 use crate::output::Global;
 
 /// When requests are answered.
@@ -57,6 +59,10 @@ pub(crate) struct Serve {
     /// What becomes of writes and flushes while the file system under the image is full
     #[arg(long, value_enum, default_value = "error", value_name = "WHAT")]
     on_full: Full,
+    /// Cut the power of the drive while it is served: after=Nwrites, every=TIME, or signal for SIGUSR1. What was not
+    /// flushed may be lost, NBD clients have to connect again, and the FUSE file fails what is in flight
+    #[arg(long, value_name = "WHEN", conflicts_with = "tape")]
+    cut: Option<Cut>,
     /// Unix socket for `onefold ssd info` [default: IMAGE.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -71,7 +77,13 @@ impl Serve {
         let ssd = config.with_sets(&self.sets, onefold_config::SERVED)?.ssd(global.seed)?;
         let mut options = OpenOptions::new(self.latency.into());
         if self.on_full == Full::Block {
+            if self.cut.is_some() {
+                return Err(no_cut_beside_waiting());
+            }
             options = options.waiting_for_room();
+        }
+        if let Some(cut) = self.cut {
+            cut.listen(global)?;
         }
         let opened = SsdDevice::open(image, &ssd, options)?;
         for line in found(&opened) {
@@ -104,11 +116,23 @@ impl Serve {
         let _control =
             control::open(global, asked, &self.image, device_of_control, super::control::COMMANDS)?;
         let ready = |server: &Server<SsdDevice>| {
+            if let Some(cut) = self.cut {
+                cut.arm(global, server);
+            }
             self.frontends.announce(global, &self.image, server);
             Frontends::end_unmounted(global, server);
         };
         let options = self.frontends.options(&self.image);
-        self.frontends.run(global, device.clone(), device.uuid(), &options, ready)
+        let mut was_cut = Ok(());
+        let wait = |server: &Server<SsdDevice>, signals: &Served| match self.cut {
+            Some(cut) => was_cut = cut.serve(global, server, signals),
+            None => signals.wait(),
+        };
+        let uuid = device.uuid();
+        let served = self.frontends.run_until(global, device.clone(), uuid, &options, ready, wait);
+        // A drive that did not come up again cannot be flushed at the end either.
+        was_cut?;
+        served
     }
 
     /// A trace has no place for what a remap may do with its ranges, nor for snapshots.
@@ -126,6 +150,11 @@ impl Serve {
             ));
         }
     }
+}
+
+fn no_cut_beside_waiting() -> CliError {
+    let text = "--cut and --on-full block exclude each other: a request that waits for room on the host would hold up the cut";
+    CliError::new(Exit::Usage, "serve::cut", text).help("leave one of them out")
 }
 
 /// How the device was found.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use clap::Args;
 use onefold_config::Age;
 use onefold_sim::SimError;
+use onefold_tracefile::TraceFileError;
 use onefold_try::account::files::attribute;
 use onefold_try::account::{Account, Budget, Drive, DriveCost, Replay, SCHEMA, drives};
 use onefold_try::explore::{Amount, Checks, Promises, Search, Shard, explore};
@@ -184,7 +185,15 @@ impl Try {
         let program = ran.tape.about().program.clone().unwrap_or_default();
         let requests = ran.tape.requests();
         let seconds = program.seconds.unwrap_or_default();
-        let (file_system, _) = attribute(&requests, &known.by_time).map_err(SimError::from)?;
+        let file_system = match attribute(&requests, &known.by_time) {
+            Ok((file_system, _)) => Some(file_system),
+            Err(TraceFileError::Empty { .. }) => {
+                global.say("the program asked the disk for nothing");
+                None
+            }
+            Err(error) => return Err(SimError::from(error).into()),
+        };
+        let drives = if file_system.is_some() { drives } else { &[] };
         let mut account = Account {
             schema: SCHEMA.to_owned(),
             onefold: sim::program(),
@@ -194,7 +203,7 @@ impl Try {
             disk_bytes: self.size,
             age: self.age.to_string(),
             program: program.dirtied_bytes,
-            file_system: Some(file_system),
+            file_system,
             drives: self.costs(&requests, seconds, drives, global)?,
             budgets: Vec::new(),
         };

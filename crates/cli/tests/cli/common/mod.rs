@@ -98,14 +98,19 @@ impl Server {
         server
     }
 
+    /// Sends it a signal, such as `TERM`.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
     pub(crate) fn terminate(self) -> Option<i32> {
         self.terminate_with_messages().0
     }
 
     /// The same; and what it said while it served.
     pub(crate) fn terminate_with_messages(mut self) -> (Option<i32>, Vec<String>) {
-        let id = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.signal("TERM");
         let code = self.0.wait().unwrap().code();
         (code, self.1.take().map(|messages| messages.join().unwrap()).unwrap_or_default())
     }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::disk::Read;
+use super::read::Read;
 
 const MAGIC: u16 = 0xEF53;
 const COMPAT_SPARSE_SUPER2: u32 = 0x200;

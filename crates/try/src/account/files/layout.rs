@@ -10,7 +10,7 @@ use onefold_journal::{Class, Found, Survey, System};
 use onefold_units::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 
-use super::disk::Read;
+use super::read::Read;
 use super::{ext4, xfs};
 
 /// What lies at a fixed place.

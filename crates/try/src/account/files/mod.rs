@@ -3,10 +3,10 @@
 //! [`Layout`] knows what has a fixed place, [`Snapshot`] which file has which bytes at a moment;
 //! [`Owners`] puts both together, and [`FileSystem`] adds up the requests of a recording.
 
-mod disk;
 mod ext4;
 mod layout;
 mod owners;
+mod read;
 mod snapshot;
 mod xfs;
 

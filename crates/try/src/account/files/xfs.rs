@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::disk::Read;
+use super::read::Read;
 
 /// Superblock, free space, inodes, free list.
 const HEADERS: u64 = 4;

@@ -1,0 +1,392 @@
+//! `onefold crash` as a user runs it. A small store forgets one fsync, and each time that is found.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use onefold_format::{WriteLogEntry, WriteLogSuper};
+use serde_json::Value;
+
+use crate::common::{Folder, message, text};
+
+fn onefold(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onefold")).args(arguments).output().unwrap()
+}
+
+/// What the store forgets; `nothing` if it is right.
+const STORE: &str = "ONEFOLD_TEST_STORE";
+const COMMITS: u64 = 4;
+const PAGE: u64 = 4096;
+/// Pages of the table, both of which have to have the same number.
+const TABLE: [u64; 2] = [0, 3];
+
+/// A file that is made of pages with a word and a number.
+fn page(word: &str, number: u64) -> Vec<u8> {
+    let mut page = format!("{word} {number}\n").into_bytes();
+    page.resize(usize::try_from(PAGE).unwrap(), 0);
+    page
+}
+
+/// Keeps a number in three ways: in the next page of `log`; in two pages of `table`, which `intent` protects; and in `snapshot`, which is
+/// replaced.
+fn store(forgets: &str) {
+    let open = |name: &str| {
+        File::options().read(true).write(true).create(true).truncate(false).open(name).unwrap()
+    };
+    let sync = |file: &File, name: &str| {
+        if name != forgets {
+            file.sync_all().unwrap();
+        }
+    };
+    let (log, table, intent, folder) =
+        (open("log"), open("table"), open("intent"), File::open(".").unwrap());
+    for at in 0..4 {
+        table.write_all_at(&page("table", 0), at * PAGE).unwrap();
+    }
+    intent.write_all_at(&page("intent", 0), 0).unwrap();
+    for at in 0..COMMITS {
+        log.write_all_at(&page("log", 0), at * PAGE).unwrap();
+    }
+    for file in [&log, &table, &intent, &folder] {
+        file.sync_all().unwrap();
+    }
+    for number in 1..=COMMITS {
+        log.write_all_at(&page("log", number), (number - 1) * PAGE).unwrap();
+        sync(&log, "log");
+        intent.write_all_at(&page("intent", number), 0).unwrap();
+        sync(&intent, "intent");
+        for at in TABLE {
+            table.write_all_at(&page("table", number), at * PAGE).unwrap();
+        }
+        sync(&table, "table");
+        intent.write_all_at(&page("intent", 0), 0).unwrap();
+        intent.sync_all().unwrap();
+        fs::write("snapshot.new", page("snapshot", number)).unwrap();
+        sync(&File::open("snapshot.new").unwrap(), "snapshot");
+        fs::rename("snapshot.new", "snapshot").unwrap();
+        sync(&folder, "folder");
+        println!("committed {number}");
+    }
+}
+
+/// The number in a page, if it is one.
+fn number(bytes: &[u8], word: &str, at: u64) -> Option<u64> {
+    let from = usize::try_from(at * PAGE).unwrap();
+    let page = bytes.get(from..from + usize::try_from(PAGE).unwrap())?;
+    let line = std::str::from_utf8(page).ok()?.lines().next()?;
+    line.strip_prefix(word)?.trim().parse().ok()
+}
+
+/// What is wrong with a store that has committed so many numbers.
+fn problem(committed: u64) -> Option<String> {
+    let read = |name: &str| fs::read(name).unwrap_or_default();
+    let log = read("log");
+    if let Some(lost) = (1..=committed).find(|n| number(&log, "log", n - 1) != Some(*n)) {
+        return Some(format!("log has no {lost}"));
+    }
+    let table = TABLE.map(|at| number(&read("table"), "table", at));
+    let value = match number(&read("intent"), "intent", 0) {
+        Some(0) if table[0] == table[1] => table[0],
+        Some(intent) if intent > 0 => Some(intent),
+        intent => return Some(format!("table is torn: {table:?}, intent {intent:?}")),
+    };
+    if value < Some(committed) {
+        return Some(format!("table has {value:?} of {committed}"));
+    }
+    let snapshot = read("snapshot");
+    let kept = number(&snapshot, "snapshot", 0);
+    if kept < Some(committed).filter(|committed| *committed > 0)
+        || kept.is_none() && Path::new("snapshot").exists()
+    {
+        return Some(format!("snapshot has {kept:?} of {committed}, {} bytes", snapshot.len()));
+    }
+    None
+}
+
+/// Not a test, but the store, where the environment says so: tests run this binary again.
+#[test]
+#[expect(clippy::exit, reason = "the exit code of a check")]
+fn store_or_check() {
+    if let Ok(promised) = std::env::var("ONEFOLD_STDOUT") {
+        let promised = fs::read_to_string(promised).unwrap();
+        let committed = promised.lines().filter(|line| line.contains("committed ")).count();
+        // Before the first line the store may not be there.
+        let problem =
+            if committed == 0 { None } else { problem(u64::try_from(committed).unwrap()) };
+        if let Some(problem) = problem {
+            println!("{problem}");
+            std::io::stdout().flush().unwrap();
+            std::process::exit(1);
+        }
+    } else if let Ok(forgets) = std::env::var(STORE) {
+        store(&forgets);
+    }
+}
+
+/// This binary, as a command that runs the store or its check.
+fn this() -> Vec<String> {
+    let binary = std::env::current_exe().unwrap();
+    let arguments = ["--exact", "crash::store_or_check", "--nocapture", "--test-threads=1"];
+    [text(&binary).to_owned()].into_iter().chain(arguments.map(str::to_owned)).collect()
+}
+
+/// A tape of the store; `None` where nothing can be mounted.
+fn taped(folder: &Folder, forgets: &str) -> Option<PathBuf> {
+    let tape = folder.0.join(format!("{forgets}.tape"));
+    let output = Command::new(env!("CARGO_BIN_EXE_onefold"))
+        .args([
+            "try",
+            "--size",
+            "256MiB",
+            "--mount",
+            "noauto_da_alloc",
+            "--tape",
+            text(&tape),
+            "--",
+        ])
+        .args(this())
+        .env(STORE, forgets)
+        .output()
+        .unwrap();
+    if !output.status.success() {
+        eprintln!("skipped: {}", message(&output));
+        return None;
+    }
+    Some(tape)
+}
+
+fn explored(tape: &Path, more: &[&str]) -> (Option<i32>, Value) {
+    let check = this().join(" ");
+    let explore = ["crash", "explore", text(tape), "--check", &check, "--format", "json"];
+    let output = onefold(&[&explore[..], more].concat());
+    let json = serde_json::from_slice(&output.stdout);
+    (output.status.code(), json.unwrap_or_else(|_| panic!("{}", message(&output))))
+}
+
+/// What was written by the request that a finding names: its first word.
+fn word(folder: &Folder, tape: &Path, request: &Value) -> String {
+    let image = folder.0.join("state.img");
+    let state = format!("e{}-all", request["entry"]);
+    let output = onefold(&["crash", "export", text(tape), &state, "-o", text(&image)]);
+    assert!(output.status.success(), "{}", message(&output));
+    let mut bytes = [0; 16];
+    let read =
+        File::open(&image).unwrap().read_exact_at(&mut bytes, request["offset"].as_u64().unwrap());
+    read.unwrap();
+    fs::remove_file(image).unwrap();
+    let word = bytes.iter().take_while(|byte| byte.is_ascii_alphabetic());
+    word.map(|byte| char::from(*byte)).collect()
+}
+
+/// Five stores forget an fsync each. Each is found within 1,000 states, and the request that is named is of that file.
+#[test]
+fn a_forgotten_fsync_is_found_and_shrunk_to_the_request() {
+    let folder = Folder::new("crash-fsync");
+    for (forgets, expected) in [
+        ("log", "log has no "),
+        ("intent", "table is torn: "),
+        ("table", "table has "),
+        ("snapshot", "snapshot has None of "),
+        ("folder", "snapshot has "),
+    ] {
+        let Some(tape) = taped(&folder, forgets) else { return };
+        let (code, found) = explored(&tape, &[]);
+        assert_eq!(code, Some(7), "{forgets}: {found:#}");
+        let first = &found["findings"][0];
+        assert_eq!(first["requests"].as_array().unwrap().len(), 1, "{forgets}: {first:#}");
+        let sentence = first["sentence"].as_str().unwrap();
+        assert!(sentence.contains(expected), "{forgets}: {sentence}");
+        let word = word(&folder, &tape, &first["requests"][0]);
+        let wanted = match forgets {
+            // The page of the table that the intent should have protected.
+            "intent" => "table",
+            // The journal of the file system, in which the name or the size is.
+            "folder" | "snapshot" => "",
+            other => other,
+        };
+        assert_eq!(word, wanted, "{forgets}: {sentence}");
+        eprintln!("{forgets}: {} states: {sentence}", found["states"]["tried"]);
+        let (_, again) = explored(&tape, &["--jobs", "1"]);
+        assert_eq!(again["findings"], found["findings"], "{forgets}: once more, on one thread");
+    }
+}
+
+#[test]
+fn a_store_that_forgets_nothing_survives_all_power_cuts() {
+    let folder = Folder::new("crash-right");
+    let Some(tape) = taped(&folder, "nothing") else { return };
+    let (code, found) = explored(&tape, &["--states", "all"]);
+    assert_eq!(code, Some(0), "{found:#}");
+    assert_eq!(found["schema"], "onefold.crash.explore/1");
+    assert_eq!(found["findings"].as_array().unwrap().len(), 0);
+    let (all, tried) = (&found["states"]["numbered"], &found["states"]["tried"]);
+    assert!(all == tried && tried.as_u64() > Some(100), "{found:#}");
+    eprintln!("{tried} states in {} s", found["seconds"]);
+    // Parts of it are tried elsewhere.
+    let part = |part: &str| explored(&tape, &["--states", "all", "--shard", part]).1;
+    let parts = ["1/2", "2/2"].map(|name| part(name)["states"]["tried"].as_u64().unwrap());
+    assert_eq!(Some(parts[0] + parts[1]), tried.as_u64());
+    assert!(parts[0].abs_diff(parts[1]) <= 1);
+}
+
+/// A log and a disk of four pages: a write of two pages, a flush, a mark, and a write of another.
+fn small(folder: &Folder) -> (PathBuf, PathBuf) {
+    let mut log = vec![0; 512];
+    let mut put = |entry: WriteLogEntry, text: &[u8], data: &[u8]| {
+        let mut sector = [0; 512];
+        sector[..32].copy_from_slice(&entry.encode());
+        sector[32..32 + text.len()].copy_from_slice(text);
+        log.extend_from_slice(&sector);
+        log.extend_from_slice(data);
+    };
+    put(WriteLogEntry::write(0, 16), b"", &[page("one", 1), page("two", 1)].concat());
+    put(WriteLogEntry::FLUSH, b"", b"");
+    put(WriteLogEntry::mark("half", 512).unwrap(), b"half", b"");
+    put(WriteLogEntry::write(16, 8), b"", &page("three", 1));
+    put(WriteLogEntry::FLUSH, b"", b"");
+    log[..28].copy_from_slice(&WriteLogSuper { entries: 5, sector_bytes: 512 }.encode());
+    let (path, base) = (folder.0.join("writes.log"), folder.0.join("base.img"));
+    fs::write(&path, log).unwrap();
+    File::create(&base).unwrap().set_len(4 * PAGE).unwrap();
+    (path, base)
+}
+
+/// A command that finds a state that fails.
+pub(crate) fn failing(folder: &Folder) -> Output {
+    let (log, base) = small(folder);
+    let of = ["--log", text(&log), "--base", text(&base)];
+    let check = ["--check", "[ $ONEFOLD_STATE = e5-all ]"];
+    onefold(&[&["crash", "explore"], &of[..], &check].concat())
+}
+
+#[test]
+fn states_of_a_log_are_listed_and_written_as_images() {
+    let folder = Folder::new("crash-list");
+    let (log, base) = small(&folder);
+    let of = ["--log", text(&log), "--base", text(&base)];
+    let run = |arguments: &[&str]| onefold(&[&["crash"], arguments, &of[..]].concat());
+    let listed = run(&["list", "--format", "json"]);
+    let json: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(json["schema"], "onefold.crash.list/1");
+    assert_eq!(
+        json["kinds"],
+        serde_json::json!({"durable": 3, "prefix": 1, "one": 2, "random": 0})
+    );
+    let names: Vec<_> =
+        json["states"].as_array().unwrap().iter().map(|state| &state["name"]).collect();
+    assert_eq!(names, ["e0", "e2", "e5", "e4-all", "e1-miss1.1", "e1-miss1.0"]);
+    let lines = String::from_utf8(run(&["list"]).stdout).unwrap();
+    assert!(lines.contains("\ndurable         3\n") && lines.ends_with("e1-miss1.0\n"), "{lines}");
+    let image = folder.0.join("state.img");
+    let export = ["export", "e1-miss1.0", "-o", text(&image)];
+    assert!(run(&export).status.success());
+    let bytes = fs::read(&image).unwrap();
+    assert_eq!((number(&bytes, "one", 0), number(&bytes, "two", 1)), (None, Some(1)));
+    for (arguments, code, said) in [
+        (&export[..], 1, "cannot write"),
+        (&["export", "e1-miss1.0"], 2, "name a new file, such as -o state.img"),
+        (&["export", "e9", "-o", "x"], 2, "the log has entries 1 to 5"),
+        (&["export", "-o", "x"], 2, ""),
+        (&["export", "x", "e1", "-o", "x"], 2, "found 2 arguments, expected STATE"),
+        (&["mount", "e1", "x"], 2, "no file system"),
+        (&["list", "--sectors", "1024"], 2, "the sectors of the log have 512 bytes"),
+        (&["list", "--format", "junit"], 2, "this command tests nothing"),
+        (&["explore", "--from", "never"], 2, "the log has no such mark"),
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", message(&output));
+        assert!(message(&output).contains(said), "{arguments:?}: {}", message(&output));
+    }
+    let sectors = run(&["list", "--sectors", "512", "--format", "json"]);
+    let sectors: Value = serde_json::from_slice(&sectors.stdout).unwrap();
+    assert_eq!(sectors["unit_bytes"], 512);
+}
+
+/// Without a file system a check has the disk itself. What was promised by a mark counts from the next flush on.
+#[test]
+fn a_disk_without_file_system_is_explored() {
+    let folder = Folder::new("crash-none");
+    let (log, base) = small(&folder);
+    let explore = |check: &str, more: &[&str]| {
+        let of = ["--log", text(&log), "--base", text(&base), "--check", check];
+        onefold(&[&["crash", "explore"], &of[..], more].concat())
+    };
+    // The mark promises the second page, and the third one with `three`.
+    let check = "n=$(grep -c . $ONEFOLD_MARKS); [ $n = 0 ] || grep -aq two $ONEFOLD_DEVICE";
+    let good = explore(check, &["--format", "json", "--states", "all"]);
+    if message(&good).contains("cannot mount on") {
+        eprintln!("skipped 1 case: cannot mount a FUSE file system here");
+        return;
+    }
+    assert_eq!(good.status.code(), Some(0), "{}", message(&good));
+    let json: Value = serde_json::from_slice(&good.stdout).unwrap();
+    assert_eq!((&json["file_system"], &json["states"]["tried"]), (&"none".into(), &6.into()));
+
+    let torn =
+        "grep -aq one $ONEFOLD_DEVICE || ! grep -aq two $ONEFOLD_DEVICE || { echo torn; exit 3; }";
+    let bad = explore(torn, &[]);
+    assert_eq!(bad.status.code(), Some(7), "{}", message(&bad));
+    let said = String::from_utf8(bad.stdout).unwrap();
+    let sentence = "1. cut behind entry 1, lost: entry 1, 4 KiB at byte 0; check exited 3: torn\n";
+    assert!(said.contains(sentence) && said.contains("e1-miss1.0"), "{said}");
+    let xml = String::from_utf8(explore(torn, &["--format", "junit"]).stdout).unwrap();
+    for part in [
+        "<testsuites name=\"onefold crash explore\" tests=\"2\" failures=\"1\"",
+        "name=\"e1-miss1.0\"",
+        "<failure message=\"cut behind",
+        "</testsuites>\n",
+    ] {
+        assert!(xml.contains(part), "{part}: {xml}");
+    }
+    let kept = folder.0.join("kept");
+    assert_eq!(explore(torn, &["--keep-failing", text(&kept)]).status.code(), Some(7));
+    assert!(kept.join("e1-miss1.0.img").exists());
+
+    let anyway = explore("exit 1", &[]);
+    assert_eq!(anyway.status.code(), Some(1));
+    assert!(message(&anyway).contains("fix the check first: it fails without a power cut"));
+    // It would hang for a minute.
+    let slow = explore(
+        "[ $ONEFOLD_STATE = e5-all ] || sleep 60",
+        &["--timeout", "200ms", "--states", "1"],
+    );
+    assert!(String::from_utf8(slow.stdout).unwrap().contains("check took too long"));
+}
+
+/// A state is mounted for a shell, and nothing of it is left.
+#[test]
+fn a_shell_runs_in_a_state() {
+    let folder = Folder::new("crash-shell");
+    let Some(tape) = taped(&folder, "nothing") else { return };
+    let last = {
+        let listed = onefold(&["crash", "list", text(&tape), "--format", "json"]);
+        let json: Value = serde_json::from_slice(&listed.stdout).unwrap();
+        format!("e{}-all", json["entries"])
+    };
+    let shell = |command: &str| onefold(&["crash", "shell", text(&tape), &last, "-c", command]);
+    let output = shell("head -c 10 table; echo lost > new; exit 9");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(9), &b"table 4\n\0\0"[..]));
+    let output = shell("test ! -e new && echo $ONEFOLD_STATE");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{last}\n"));
+
+    let (fuse, mnt) = (folder.0.join("fuse"), folder.0.join("mnt"));
+    fs::create_dir(&fuse).unwrap();
+    fs::create_dir(&mnt).unwrap();
+    for (arguments, there) in [
+        (&["mount", text(&tape), &last, text(&mnt)][..], mnt.join("table")),
+        (&["serve", text(&tape), "--fuse", text(&fuse)][..], fuse.join(&last)),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
+        let mut server = command.arg("crash").args(arguments).spawn().unwrap();
+        while !there.exists() {
+            assert!(server.try_wait().unwrap().is_none(), "{arguments:?}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let id = server.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert_eq!(server.wait().unwrap().code(), Some(0), "{arguments:?}");
+        assert!(!there.exists(), "{arguments:?}");
+    }
+}
