@@ -1,4 +1,4 @@
-//! JUnit XML, as CI systems show it: a suite with a case for each thing that had to hold.
+//! `JUnit` XML, as CI systems show it: a suite with a case for each thing that had to hold.
 
 use onefold_sim::report::Markup;
 use onefold_units::convert::u64_from;

@@ -115,12 +115,11 @@ impl Account {
         let capacity = bytes(first.device.logical_bytes);
         let with = self.drives.iter().any(|drive| drive.volume.is_some());
         let why = if with { "so that a volume exports" } else { "so that they hold" };
-        let mut text =
-            format!("drives were made {capacity}, {why} the disk, and aged: {}", self.age);
-        if !wafs.is_empty() {
-            text += &format!("; WAF of their last overwrites: {}", wafs.join(", "));
-        }
-        Some(text)
+        let made = format!("drives were made {capacity}, {why} the disk, and aged: {}", self.age);
+        Some(match wafs.len() {
+            0 => made,
+            _ => format!("{made}; WAF of their last overwrites: {}", wafs.join(", ")),
+        })
     }
 
     /// Of which drives the lives are, in words.

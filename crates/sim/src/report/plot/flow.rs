@@ -121,7 +121,7 @@ impl FlowPlot {
         for block in &column.blocks {
             let height = self.block_height(block);
             if height > 0.0 {
-                self.block(svg, block, (place, top), height);
+                draw_block(svg, block, (place, top), height);
             }
             top += height;
         }
@@ -141,41 +141,42 @@ impl FlowPlot {
             text(svg, "tick", (place.left + 14.0, top), &fitted(&block.label, width, 12.0));
         }
     }
+}
 
-    fn block(&self, svg: &mut Markup, block: &Segment, (place, top): (Place, f64), height: f64) {
-        let width = place.right - place.left;
-        svg.open(
-            "rect",
-            &[
-                ("class", &"bar"),
-                ("fill", &hatch_fill(block.hatch)),
-                ("x", &px(place.left)),
-                ("y", &px(top)),
-                ("width", &px(width)),
-                ("height", &px(height)),
-            ],
-        );
-        svg.element("title", &[], &block.tip);
-        svg.close();
-        if height < NAMED {
-            return;
-        }
-        let label = fitted(&block.label, width - 8.0, 12.0);
-        let plate = (text_width(&label, 12.0) + 8.0).min(width);
-        let (middle, centre) = (place.left + width / 2.0, top + height / 2.0);
-        svg.leaf(
-            "rect",
-            &[
-                ("class", &"plate"),
-                ("x", &px(middle - plate / 2.0)),
-                ("y", &px(centre - 7.0)),
-                ("width", &px(plate)),
-                ("height", &px(14.0)),
-                ("rx", &3),
-            ],
-        );
-        text(svg, "inside middle", (middle, centre + 4.0), &label);
+/// Draws a block, with its name if there is room.
+fn draw_block(svg: &mut Markup, block: &Segment, (place, top): (Place, f64), height: f64) {
+    let width = place.right - place.left;
+    svg.open(
+        "rect",
+        &[
+            ("class", &"bar"),
+            ("fill", &hatch_fill(block.hatch)),
+            ("x", &px(place.left)),
+            ("y", &px(top)),
+            ("width", &px(width)),
+            ("height", &px(height)),
+        ],
+    );
+    svg.element("title", &[], &block.tip);
+    svg.close();
+    if height < NAMED {
+        return;
     }
+    let label = fitted(&block.label, width - 8.0, 12.0);
+    let back = (text_width(&label, 12.0) + 8.0).min(width);
+    let (middle, centre) = (place.left + width / 2.0, top + height / 2.0);
+    svg.leaf(
+        "rect",
+        &[
+            ("class", &"plate"),
+            ("x", &px(middle - back / 2.0)),
+            ("y", &px(centre - 7.0)),
+            ("width", &px(back)),
+            ("height", &px(14.0)),
+            ("rx", &3),
+        ],
+    );
+    text(svg, "inside middle", (middle, centre + 4.0), &label);
 }
 
 /// The text, or as much of its end as has room: paths end with what tells them apart, and labels

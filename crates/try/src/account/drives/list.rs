@@ -1,6 +1,7 @@
 //! `--drives`: presets and configuration files by name.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use onefold_config::{Config, ConfigError, PRESETS, Sources};
 
@@ -55,7 +56,7 @@ impl From<ConfigError> for ListError {
 impl Drive {
     /// A preset, or a file if the name has a slash or ends with `.toml`.
     fn named(name: &str) -> Result<Self, ListError> {
-        let is_file = name.contains('/') || name.ends_with(".toml");
+        let is_file = name.contains('/') || Path::new(name).extension() == Some(OsStr::new("toml"));
         let file = is_file.then(|| PathBuf::from(name));
         let preset = (!is_file).then_some(name);
         let config = Config::load(&Sources { file, preset, ..Sources::default() })?;

@@ -94,14 +94,15 @@ impl Owners {
             Some(Fixed::Metadata) => return (Owner::Metadata, end),
             None => {}
         }
-        let (before, first) = file_at(byte, before);
-        let (after, second) = file_at(byte, after);
+        let (before, first) = sight(byte, before);
+        let (after, second) = sight(byte, after);
         let file = match (before, after) {
-            (None | Some(None), Some(Some(file))) | (Some(Some(file)), None) => Some(file),
-            (Some(Some(before)), Some(Some(after))) => {
+            (Sight::NoLook | Sight::Nobody, Sight::File(file))
+            | (Sight::File(file), Sight::NoLook) => Some(file),
+            (Sight::File(before), Sight::File(after)) => {
                 Some(after).filter(|_| before.is_same(after))
             }
-            (_, Some(None)) | (None | Some(None), None) => None,
+            (_, Sight::Nobody) | (Sight::NoLook | Sight::Nobody, Sight::NoLook) => None,
         };
         let owner = match file {
             Some(file) if file.is_folder => Owner::Metadata,
@@ -128,11 +129,23 @@ impl Owners {
     }
 }
 
-/// The file that a look sees at a byte, `None` without a look; and up to where all bytes are alike.
-fn file_at(byte: u64, look: Option<&Look>) -> (Option<Option<&Seen>>, u64) {
+/// What a look says about a byte.
+#[derive(Clone, Copy)]
+enum Sight<'a> {
+    /// There is no such look.
+    NoLook,
+    /// It belongs to no file.
+    Nobody,
+    /// It belongs to a file.
+    File(&'a Seen),
+}
+
+/// What a look says about a byte, and up to where all bytes are alike.
+fn sight(byte: u64, look: Option<&Look>) -> (Sight<'_>, u64) {
     match look.map(|look| look.snapshot.at(byte)) {
-        Some((file, end)) => (Some(file), end),
-        None => (None, u64::MAX),
+        Some((Some(file), end)) => (Sight::File(file), end),
+        Some((None, end)) => (Sight::Nobody, end),
+        None => (Sight::NoLook, u64::MAX),
     }
 }
 
@@ -149,10 +162,8 @@ mod tests {
     use crate::account::files::{Layout, Snapshot};
 
     fn owners() -> Owners {
-        let first =
-            Snapshot::with(&[("a", 1, &[0..100]), ("old", 2, &[100..200]), ("d/", 3, &[200..300])]);
-        let second =
-            Snapshot::with(&[("b", 1, &[0..150]), ("d/", 3, &[200..300]), ("c", 4, &[300..400])]);
+        let first = Snapshot::with(&[("a", 1, 0..100), ("old", 2, 100..200), ("d/", 3, 200..300)]);
+        let second = Snapshot::with(&[("b", 1, 0..150), ("d/", 3, 200..300), ("c", 4, 300..400)]);
         let looks = vec![Look { at: 20, snapshot: second }, Look { at: 10, snapshot: first }];
         Owners::new(Layout::default(), looks)
     }

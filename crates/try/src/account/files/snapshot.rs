@@ -142,8 +142,8 @@ impl Walk<'_> {
         let placed = Fiemap::new(opened).map_while(Result::ok);
         let placed = placed.filter(|extent| !extent.fe_flags.intersects(UNPLACED));
         self.look.extents.extend(placed.map(|extent| {
-            let start = extent.fe_physical;
-            (start, start.saturating_add(extent.fe_length), file)
+            let first = extent.fe_physical;
+            (first, first.saturating_add(extent.fe_length), file)
         }));
     }
 
@@ -178,14 +178,14 @@ fn open(at: impl AsFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd
 
 #[cfg(test)]
 impl Snapshot {
-    /// A look that found these extents of files.
-    pub(super) fn with(files: &[(&str, u64, &[std::ops::Range<u64>])]) -> Self {
+    /// A look that found files in one extent each.
+    pub(super) fn with(files: &[(&str, u64, std::ops::Range<u64>)]) -> Self {
         let mut look = Self::default();
-        for (path, inode, extents) in files {
+        for (path, inode, extent) in files {
             let file = narrow(u64_from(look.files.len()));
             let (path, is_folder) = ((*path).to_owned(), path.ends_with('/'));
             look.files.push(Seen { path, inode: *inode, is_folder });
-            look.extents.extend(extents.iter().map(|extent| (extent.start, extent.end, file)));
+            look.extents.push((extent.start, extent.end, file));
         }
         look.extents.sort_unstable();
         look
