@@ -82,9 +82,8 @@ impl Exit {
                 "check, scrub"
             }
             Self::BadTrace => "reading a trace",
-            Self::Budget => "try",
             Self::PowerCut => "try, crash explore",
-            Self::NotFound => "try",
+            Self::Budget | Self::NotFound => "try",
             Self::Ok
             | Self::Failed
             | Self::Usage

@@ -77,8 +77,7 @@ fn tape(folder: &Path, requests: u64) -> Vec<u8> {
     observed.recorder().unwrap().finish().unwrap();
     observed.log().unwrap().finish().unwrap();
     kept.end().unwrap();
-    let content = memory.0.lock().unwrap().clone();
-    content
+    memory.0.lock().unwrap().clone()
 }
 
 /// What the disk of a state reads as.

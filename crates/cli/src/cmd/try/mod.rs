@@ -86,7 +86,7 @@ pub(crate) struct Try {
     /// How long the program may run, and each check
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_time)]
     timeout: Duration,
-    /// The program and its arguments. It runs in the file system, and has ONEFOLD_DIR, ONEFOLD_DEVICE and ONEFOLD_TRY in its environment
+    /// The program and its arguments. It runs in the file system; `ONEFOLD_DIR` is its folder, `ONEFOLD_DEVICE` its disk
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -132,7 +132,7 @@ impl Try {
         global.interrupt.leaves("the program was ended, and nothing is left of its disk");
         let ran = global.interrupt.softly(|stop| {
             run::run(&self.plan(&folder, global), stop, &mut |folder, entry| {
-                looks.look(folder, entry)
+                looks.look(folder, entry);
             })
         });
         let ran = ran?;
@@ -147,7 +147,7 @@ impl Try {
         let tried = Tried { ran: &ran, account, cuts, tape, seed: global.seed };
         global.emit(&tried.text(global))?;
         if let Some(path) = &self.report {
-            self.page(path, global)?.write(&tried.html(), &global.interrupt)?;
+            Self::page(path, global)?.write(&tried.html(), &global.interrupt)?;
         }
         Ok(tried.code())
     }
@@ -165,13 +165,13 @@ impl Try {
     }
 
     /// Where the page goes.
-    fn page(&self, path: &Path, global: &Global) -> Result<Replaced, CliError> {
+    fn page(path: &Path, global: &Global) -> Result<Replaced, CliError> {
         Replaced::of(path, global.force, |old| *old == Made::Report)
     }
 
     /// Refuses a place where the page cannot go, before there is one.
     fn expect_report(&self, global: &Global) -> Result<(), CliError> {
-        self.report.as_ref().map_or(Ok(()), |path| self.page(path, global).map(drop))
+        self.report.as_ref().map_or(Ok(()), |path| Self::page(path, global).map(drop))
     }
 
     fn plan(&self, folder: &Path, global: &Global) -> Plan {
