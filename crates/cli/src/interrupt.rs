@@ -159,7 +159,11 @@ impl Interrupt {
     pub(crate) fn cut_power_at_signal(&self) -> std::io::Result<()> {
         let mut signals = Signals::new([SIGUSR1])?;
         let interrupt = self.clone();
-        let watch = move || signals.forever().for_each(|_| interrupt.tell_server(Told::CutPower));
+        let watch = move || {
+            for _ in signals.forever() {
+                interrupt.tell_server(Told::CutPower);
+            }
+        };
         std::thread::Builder::new().name("power".into()).spawn(watch).map(drop)
     }
 

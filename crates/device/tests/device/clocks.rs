@@ -3,7 +3,7 @@
 use crate::common::{Folder, buffered, plain};
 use onefold_device::{BlockDevice, SsdDevice};
 use onefold_nand::{FaultSpec, NullMedia};
-use onefold_ssd::{Command, Payload, Ssd, Writeback};
+use onefold_ssd::{Command, Payload, Ssd, SsdError, Writeback};
 use onefold_testkit::small_policies;
 use onefold_units::{Nanos, Op, PAGE_BYTES, Rng, Status};
 
@@ -111,7 +111,7 @@ fn both_clocks_lose_the_same_die() {
         let served = serve(&device, &command);
         let done = simulated.submit(now, &command, Payload::None);
         assert_eq!(served.is_ok(), done.is_ok(), "request {n}: {command:?}, {served:?}, {done:?}");
-        refused += u32::from(done.as_ref().is_err_and(|error| error.is_read_only()));
+        refused += u32::from(done.as_ref().is_err_and(SsdError::is_read_only));
         now = done.map_or(now, |done| done.at);
     }
     let failed = simulated.ftl().failed_die();
