@@ -42,9 +42,17 @@ pub trait Files: Send + Sync + 'static {
     fn names(&self) -> Vec<String>;
 }
 
+/// Devices that live although nobody has their file open, by name.
+type Kept = Arc<Mutex<BTreeMap<String, Arc<dyn BlockDevice>>>>;
+
 /// A mounted folder of devices. Dropped, it is unmounted.
+///
+/// A process that serves a file must not have it open itself, nor wait in the kernel for what lies on it, as for an unmount: killed
+/// there, it could not end, as the kernel would wait for its answers. Others may.
 pub struct Folder {
     mount: Mount,
+    files: Arc<dyn Files>,
+    kept: Kept,
 }
 
 impl Folder {
@@ -54,13 +62,30 @@ impl Folder {
     /// There is no such directory, or it cannot be mounted on.
     pub fn mount(files: impl Files, directory: &Path) -> Result<Self, ServeError> {
         let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let listed = Listed { files, owner, born: SystemTime::now(), nodes: Mutex::default() };
+        let (files, kept): (Arc<dyn Files>, Kept) = (Arc::new(files), Kept::default());
+        let listed = Listed {
+            files: Arc::clone(&files),
+            kept: Arc::clone(&kept),
+            owner,
+            born: SystemTime::now(),
+            nodes: Mutex::default(),
+        };
         let mount = Mount::start(listed, directory, false, None);
-        Ok(Self { mount: mount.map_err(|source| failed(directory, source))? })
+        let mount = mount.map_err(|source| failed(directory, source))?;
+        Ok(Self { mount, files, kept })
     }
 
-    /// Tells the kernel to forget what it knows of a file that nobody has open: its pages, and that it is there.
+    /// Lets the device of a file live until it is forgotten, if there is such a file.
+    pub fn keep(&self, name: &str) {
+        if let Some(device) = self.files.open(name) {
+            lock(&self.kept).insert(name.to_owned(), device.into());
+        }
+    }
+
+    /// Drops the device of a file that was kept, and tells the kernel to forget what it knows of the file, which nobody should have
+    /// open: its pages, and that it is there.
     pub fn forget(&self, name: &str) {
+        lock(&self.kept).remove(name);
         if let Some(notifier) = &self.mount.notifier {
             // The kernel may have forgotten it by itself.
             let _ = notifier.inval_entry(ROOT, OsStr::new(name));
@@ -120,16 +145,21 @@ impl Nodes {
     }
 }
 
-struct Listed<F> {
-    files: F,
+struct Listed {
+    files: Arc<dyn Files>,
+    kept: Kept,
     owner: (u32, u32),
     born: SystemTime,
     nodes: Mutex<Nodes>,
 }
 
-impl<F: Files> Listed<F> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Listed {
     fn nodes(&self) -> MutexGuard<'_, Nodes> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.nodes)
     }
 
     fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
@@ -172,7 +202,7 @@ fn finish(done: Result<Due, Status>, reply: ReplyEmpty) {
     }
 }
 
-impl<F: Files> Filesystem for Listed<F> {
+impl Filesystem for Listed {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         configure(config);
         Ok(())
@@ -210,11 +240,13 @@ impl<F: Files> Filesystem for Listed<F> {
             return reply.error(Errno::EISDIR);
         };
         let mut flags = FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
-        if node.device.is_some() {
+        let kept = lock(&self.kept).get(&node.name).cloned();
+        if node.device.is_some() || kept.is_some() {
             // What the kernel has read of it is still so.
             flags |= FopenFlags::FOPEN_KEEP_CACHE;
-        } else {
-            node.device = self.files.open(&node.name).map(Arc::from);
+        }
+        if node.device.is_none() {
+            node.device = kept.or_else(|| self.files.open(&node.name).map(Arc::from));
         }
         if node.device.is_none() {
             return reply.error(Errno::ENOENT);

@@ -1,6 +1,6 @@
 //! One state after the other: mounted, checked by the user's command, and by the tool of its file system.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -141,10 +141,9 @@ impl Bench<'_> {
         // The last file of the same state may not be closed yet: a loop device closes it later.
         let file = format!("{}.{name}", workshop.runs.fetch_add(1, Relaxed));
         let path = workshop.files.join(&file);
-        // As long as it is open, it keeps what was written to it.
-        let open = File::open(&path).map_err(TryError::io("open", &path))?;
+        // What is written to it outlives the loop device.
+        workshop.folder.keep(&file);
         let problem = self.try_file(&path, &name, promised);
-        drop(open);
         workshop.folder.forget(&file);
         problem
     }

@@ -54,11 +54,13 @@ impl Promises {
         (&self.lines[..counted(&self.lines)], &self.marks[..counted(&self.marks)])
     }
 
-    /// The last one that counts at a position.
+    /// The last one that counts at a position, and says something.
     #[must_use]
     pub fn last_at(&self, position: usize) -> Option<&Promise> {
         let (lines, marks) = self.at(position);
-        lines.last().into_iter().chain(marks.last()).max_by_key(|promise| promise.entry)
+        let last = |all: &'_ [Promise]| all.iter().rposition(|one| !one.text.trim().is_empty());
+        let both = [last(lines).map(|at| &lines[at]), last(marks).map(|at| &marks[at])];
+        both.into_iter().flatten().max_by_key(|promise| promise.entry)
     }
 }
 

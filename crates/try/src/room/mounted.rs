@@ -3,11 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, unmount};
-
 use super::FileSystem;
-use super::tool::MOUNT;
+use super::tool::{MOUNT, UMOUNT};
 use crate::TryError;
 
 /// How long a process that was just killed may keep a file system busy.
@@ -53,15 +50,14 @@ impl Mounted {
     /// A process uses it for longer than a second, or the last writes failed. It is detached then.
     pub fn unmount(mut self) -> Result<(), TryError> {
         let mut tries = 0;
-        loop {
-            match unmount(&self.directory, UnmountFlags::empty()) {
-                Ok(()) => break,
-                Err(Errno::BUSY) if tries < TRIES => {
-                    tries += 1;
-                    std::thread::sleep(PAUSE);
-                }
-                Err(error) => return Err(TryError::io("unmount", &self.directory)(error.into())),
+        while let Err(error) = UMOUNT.run(UMOUNT.command()?.arg(&self.directory)) {
+            let is_busy =
+                matches!(&error, TryError::Tool { output, .. } if output.contains("busy"));
+            if !is_busy || tries == TRIES {
+                return Err(error);
             }
+            tries += 1;
+            std::thread::sleep(PAUSE);
         }
         self.is_mounted = false;
         Ok(())
@@ -72,7 +68,8 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         if self.is_mounted {
             // Nobody is left to be told.
-            let _ = unmount(&self.directory, UnmountFlags::DETACH);
+            let lazily = UMOUNT.command();
+            let _ = lazily.map(|mut lazily| UMOUNT.run(lazily.arg("--lazy").arg(&self.directory)));
         }
     }
 }

@@ -19,6 +19,9 @@ pub(crate) struct Tool {
 
 /// Mounts through loop devices.
 pub(super) const MOUNT: Tool = Tool { name: "mount", package: "mount" };
+/// Unmounts from a process of its own. A thread that serves the disk itself, and is killed while it waits in the kernel for the last
+/// writes, could never end: the kernel would wait for answers of the same process.
+pub(super) const UMOUNT: Tool = Tool { name: "umount", package: "mount" };
 
 impl Tool {
     /// Where it is.
