@@ -307,8 +307,9 @@ device|host-admitted|ssd/hold.rs|s/drained\.map_err\(Held::status\)\?;//|a full 
 device|host-forgiven|backing.rs|s/\*unsynced = Some\(error\.raw_os_error\(\)\.unwrap_or\(0\)\);//|a failed synchronisation is told to everybody
 device|host-barrier|media/backlog.rs|s/self\.steps\.push_back\(step\.into_owned\(\)\);/if step != Step::Sync { self.steps.push_back(step.into_owned()); }/|a synchronisation separates what waits before and after it
 device|host-not-awaited|ssd/hold.rs|s/if !\*waits \{/if true {/|requests wait for room where that is wanted
-device|log-uncovered|write_log/recorder.rs|s/while self\.gone < covered\.0\n\s*&& let/while let/|a write is in the log when a flush that covers it is answered
-device|log-overtaken|write_log/recorder.rs|s/while self\.gone < covered\.0\n/if self.gone < covered.0\n/|a flush brings all that it covers into the log
+device|log-uncovered|write_log/recorder.rs|s/while self\.gone < end\n\s*&& let/while let/|a write is in the log when a flush that covers it is answered
+device|log-overtaken|write_log/recorder.rs|s/while self\.gone < end\n/if self.gone < end\n/|a flush brings all that it covers into the log
+device|log-early|write_log/recorder.rs|s/self\.keeps == Keeps::Completed && self\.flushing\.is_empty\(\)/self.keeps == Keeps::Completed/|what completes while a flush is under way stands behind it
 device|log-untrimmed|volume/backing.rs|s/log\.trimmed\(offset, len\);/let _ = log;/|trims are in the log
 device|log-gap|write_log/recorder.rs|s/inner\.failed = Some\(error\);//|a log that could not be written is not continued
 device|cache-unmarked|sums/mod.rs|s/self\.mark\(regions_of\(&range\)\)\?;//|nothing is written to a region before its dirty bit is durable

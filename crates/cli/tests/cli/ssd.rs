@@ -243,19 +243,19 @@ fn a_drive_whose_die_failed_can_be_read_and_says_so() {
     let server = Server::start(&image, &socket);
     let mut client = Client::device(&Endpoint::Unix(socket.clone())).unwrap();
     let mut written = 0_u64;
-    while client.write(written % 512 * 65_536, &[7; 65_536], false).is_ok() {
+    while client.write(written % 512 * 65_536, &vec![7; 65_536], false).is_ok() {
         written += 1;
         assert!(written < 20_000, "no die failed");
     }
-    let served = json(&["info", text(&image)])["device"]["failed_die"].clone();
-    assert!(served["lost_bytes"].as_u64().unwrap() > 0, "{served}");
+    let failed = json(&["info", text(&image)])["device"]["failed_die"].clone();
+    assert!(failed["lost_bytes"].as_u64().unwrap() > 0, "{failed}");
     let mut bytes = vec![0; 65_536];
     let lost = (0..512).filter(|n| client.read(n * 65_536, &mut bytes).is_err()).count();
     assert!(lost > 0, "{written} writes");
     drop(client);
     server.terminate();
     let kept = json(&["info", text(&image)])["device"]["failed_die"].clone();
-    assert_eq!(kept["die"], served["die"]);
+    assert_eq!(kept["die"], failed["die"]);
     let shown = ssd(&["info", text(&image)]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("are lost, and the drive can only be read"), "{shown}");
