@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         observed,
         &options,
         |_| {},
-        || {
+        |_| {
             signals.forever().next();
         },
     )?;
