@@ -242,8 +242,8 @@ fn a_drive_whose_die_failed_can_be_read_and_says_so() {
     assert_eq!(ssd(&create).status.code(), Some(0));
     let server = Server::start(&image, &socket);
     let mut client = Client::device(&Endpoint::Unix(socket.clone())).unwrap();
-    let mut written = 0_u64;
-    while client.write(written % 512 * 65_536, &vec![7; 65_536], false).is_ok() {
+    let (content, mut written) = (vec![7; 65_536], 0_u64);
+    while client.write(written % 512 * 65_536, &content, false).is_ok() {
         written += 1;
         assert!(written < 20_000, "no die failed");
     }
