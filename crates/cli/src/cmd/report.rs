@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use clap::Args;
 use onefold_sim::report::render;
 use onefold_sim::result::{RunResult, table};
+use onefold_try::account::Account;
+use onefold_try::tape::{self, Tape};
 
 use crate::error::{CliError, Exit};
 use crate::output::{Global, Named};
@@ -18,8 +20,8 @@ const RESULT_BYTES_MAX: u64 = 256 << 20;
 /// Arguments of `onefold report`: HTML, or one table with a column per run (`--format table`).
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Results of `onefold sim run --format json`; `-` is standard input
-    #[arg(required = true, value_name = "RUN.json")]
+    /// Results of `onefold sim run --format json`; `-` is standard input. Or one tape of `onefold try`
+    #[arg(required = true, value_name = "RUN.json|TAPE")]
     runs: Vec<PathBuf>,
 }
 
@@ -27,6 +29,14 @@ impl Report {
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         self.check(global)?;
+        if let [path] = &self.runs[..]
+            && Tape::is_at(path)
+        {
+            let account = account(path)?;
+            let is_table = global.named == Some(Named::Table);
+            global.emit(&if is_table { account.table() } else { account.html(&[]) })?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let runs = self.runs.iter().map(|path| read_run(path)).collect::<Result<Vec<_>, _>>()?;
         if global.named == Some(Named::Table) {
             global.emit(&table(&runs))?;
@@ -66,6 +76,16 @@ impl Report {
                 .help("name another file, such as report.html"))
         })
     }
+}
+
+/// What the program of a tape cost.
+fn account(path: &Path) -> Result<Account, CliError> {
+    let kept = Tape::open(path)?.kept(tape::ACCOUNT)?;
+    kept.ok_or_else(|| {
+        let text = format!("{} has no account: a server kept it", path.display());
+        CliError::new(Exit::Usage, "report::tape", text)
+            .help("replay it: `onefold sim run --tape`, and report the result")
+    })
 }
 
 fn is_stdin(path: &Path) -> bool {

@@ -25,6 +25,8 @@ pub use marks::mark;
 
 /// How often is looked at a file system that changes.
 const LOOK: Duration = Duration::from_secs(1);
+/// Share of the time of the program that looks may take: one in so many.
+const LOOK_SHARE: u32 = 20;
 
 /// What to run, and on what.
 #[derive(Clone, Debug)]
@@ -243,6 +245,8 @@ struct Watch<'a, 'b> {
     observed: Arc<Observed<FileDisk>>,
     look: &'a mut Look<'b>,
     looked: Instant,
+    /// Not before this time has passed is looked again.
+    pause: Duration,
     /// The last entry of the log when it was looked.
     seen: u64,
     is_full: bool,
@@ -254,7 +258,15 @@ impl<'a, 'b> Watch<'a, 'b> {
         observed: Arc<Observed<FileDisk>>,
         look: &'a mut Look<'b>,
     ) -> Self {
-        Self { directory, observed, look, looked: Instant::now(), seen: 0, is_full: false }
+        Self {
+            directory,
+            observed,
+            look,
+            looked: Instant::now(),
+            pause: LOOK,
+            seen: 0,
+            is_full: false,
+        }
     }
 
     fn entries(&self) -> u64 {
@@ -262,12 +274,14 @@ impl<'a, 'b> Watch<'a, 'b> {
     }
 
     fn now_and_then(&mut self) {
-        if self.looked.elapsed() < LOOK {
+        if self.looked.elapsed() < self.pause {
             return;
         }
+        let begun = Instant::now();
         if self.entries() > self.seen {
             self.look();
         }
+        self.pause = LOOK.max(begun.elapsed() * LOOK_SHARE);
         self.looked = Instant::now();
     }
 

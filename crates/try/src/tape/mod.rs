@@ -9,6 +9,8 @@
 //! | `base.img` | the disk before, sparse |
 //! | `stdout.log`, `stderr.log` | what the program printed: the last entry of the log when a line was read, a tab, the line |
 //! | `tape.json` | [`About`]: what ran, on what, and how it ended |
+//! | `owners.json` | which file had which bytes when the log had so many entries; of `onefold try` |
+//! | `account.json` | what it cost, hop by hop; of `onefold try` |
 //!
 //! A tape that is cut short, as its server was killed or the disk was full, holds up to the last whole entry of each part.
 
@@ -17,9 +19,13 @@ mod base;
 mod keep;
 mod printed;
 
+use std::fs::File;
+use std::io::{BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use onefold_crash::Log;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub use about::{About, FileSystemOf, ProgramRun};
 pub use base::copy;
@@ -40,6 +46,10 @@ pub const STDOUT: &str = "stdout.log";
 pub const STDERR: &str = "stderr.log";
 /// What ran.
 pub const ABOUT: &str = "tape.json";
+/// Which file had which bytes, by entries of the log.
+pub const OWNERS: &str = "owners.json";
+/// What it cost.
+pub const ACCOUNT: &str = "account.json";
 
 /// A tape that was kept.
 #[derive(Clone, Debug)]
@@ -94,6 +104,34 @@ impl Tape {
     /// The log or the disk before cannot be read.
     pub fn log(&self) -> Result<Log, TryError> {
         Ok(Log::open(&self.writes(), &self.base())?)
+    }
+
+    /// Keeps something more in a file of the tape.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn keep(&self, name: &str, value: &impl Serialize) -> Result<(), TryError> {
+        let path = self.folder.join(name);
+        let failed = TryError::io("write", &path);
+        let file = File::create(&path).map_err(&failed)?;
+        let mut file = BufWriter::new(file);
+        serde_json::to_writer(&mut file, value).map_err(|error| failed(error.into()))?;
+        file.flush().map_err(failed)
+    }
+
+    /// What was kept in a file; `None` if it is not there.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else.
+    pub fn kept<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, TryError> {
+        let path = self.folder.join(name);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(TryError::io("read", &path)(source)),
+        };
+        let value = serde_json::from_reader(BufReader::new(file));
+        value.map(Some).map_err(|error| TryError::About { path, problem: error.to_string() })
     }
 
     /// The lines that the program printed to standard output; none if there was no program.

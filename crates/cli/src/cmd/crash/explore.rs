@@ -15,6 +15,7 @@ use onefold_try::room::{FileSystem, Place, keep_mounts_private};
 use onefold_try::{junit, tape};
 
 use super::report::{self, Context};
+use super::watched::Watched;
 use super::{LogArgs, Opened};
 use crate::cmd::r#try::parse_time;
 use crate::error::{CliError, Exit};
@@ -88,6 +89,8 @@ impl Explore {
             keep_mounts_private()?;
         }
         let promises = opened.promises()?;
+        let owners = opened.owners()?;
+        let watched = Watched::new(self.states, global);
         let search = Search {
             checks,
             amount: self.states,
@@ -95,11 +98,12 @@ impl Explore {
             jobs: self.jobs.unwrap_or_else(default_jobs),
             since,
             seed: global.seed,
-            name_of: &|_, _| None,
-            progress: &|_, _| (),
+            name_of: &|entry, bytes| owners.as_ref()?.name_of(entry, bytes),
+            progress: &|tried, failing| watched.told(tried, failing),
         };
         global.interrupt.leaves("the states that were tried so far are not reported");
         let found = global.interrupt.softly(|stop| explore(&opened.log, &promises, &search, stop));
+        watched.end();
         let report = found?;
         let context = Context {
             log: &opened.log,

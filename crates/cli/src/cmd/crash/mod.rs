@@ -4,6 +4,7 @@ pub(crate) mod explore;
 mod list;
 pub(crate) mod report;
 mod show;
+pub(crate) mod watched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,9 +13,10 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use onefold_crash::{Disk, Log, State};
 use onefold_device::BlockDevice;
+use onefold_try::account::Owners;
 use onefold_try::explore::Promises;
 use onefold_try::room::FileSystem;
-use onefold_try::tape::Tape;
+use onefold_try::tape::{self, Tape};
 
 use crate::error::{CliError, Exit};
 use crate::output::Global;
@@ -145,6 +147,12 @@ impl Opened {
         let Some(tape) = &self.tape else { return Ok(Promises::new(&self.log, &[], None)) };
         let ended = tape.about().program.as_ref().and_then(|program| program.ended_entry);
         Ok(Promises::new(&self.log, &tape.printed()?, ended))
+    }
+
+    /// Which file had which bytes, if `onefold try` kept the tape.
+    fn owners(&self) -> Result<Option<Owners>, CliError> {
+        let Some(tape) = &self.tape else { return Ok(None) };
+        Ok(tape.kept(tape::OWNERS)?)
     }
 
     /// The file system in the last state, or the one that was named.

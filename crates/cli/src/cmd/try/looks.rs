@@ -16,7 +16,7 @@ pub(super) struct Looks {
 /// What is known of the owners of the bytes of a disk.
 pub(super) struct Known {
     pub(super) by_time: Owners,
-    by_entry: Owners,
+    pub(super) by_entry: Owners,
 }
 
 impl Looks {

@@ -22,9 +22,11 @@ use onefold_try::account::{Account, Budget, Drive, DriveCost, Replay, SCHEMA, dr
 use onefold_try::explore::{Amount, Checks, Promises, Search, Shard, explore};
 use onefold_try::room::{FileSystem, Place, keep_mounts_private};
 use onefold_try::run::{self, Plan, Ran};
+use onefold_try::tape;
 use onefold_units::numbers;
 
 use crate::cmd::crash::explore::{default_jobs, keep, parse_amount};
+use crate::cmd::crash::watched::Watched;
 use crate::cmd::sim;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
@@ -142,9 +144,13 @@ impl Try {
         Self::tell(&ran, global);
         let known = looks.finish(&ran.tape.base());
         let account = self.account(&ran, &known, drives, global)?;
+        if self.tape.is_some() {
+            ran.tape.keep(tape::OWNERS, &known.by_entry)?;
+            ran.tape.keep(tape::ACCOUNT, &account)?;
+        }
         let cuts = self.cut(&ran, &known, global)?;
-        let tape = self.tape.as_ref().map(|folder| folder.display().to_string());
-        let tried = Tried { ran: &ran, account, cuts, tape, seed: global.seed };
+        let named = self.tape.as_ref().map(|folder| folder.display().to_string());
+        let tried = Tried { ran: &ran, account, cuts, tape: named, seed: global.seed };
         global.emit(&tried.text(global))?;
         if let Some(path) = &self.report {
             Self::page(path, global)?.write(&tried.html(), &global.interrupt)?;
@@ -264,6 +270,7 @@ impl Try {
             command: self.check.clone(),
             timeout: self.timeout,
         };
+        let watched = Watched::new(self.states, global);
         let search = Search {
             checks: checks.clone(),
             amount: self.states,
@@ -272,9 +279,11 @@ impl Try {
             since: log.behind(program.began_entry),
             seed: global.seed,
             name_of: &|entry, bytes| known.name_of(entry, bytes),
-            progress: &|_, _| {},
+            progress: &|tried, failing| watched.told(tried, failing),
         };
-        let report = global.interrupt.softly(|stop| explore(&log, &promises, &search, stop))?;
+        let report = global.interrupt.softly(|stop| explore(&log, &promises, &search, stop));
+        watched.end();
+        let report = report?;
         if let Some(folder) = &self.keep_failing {
             keep(&report, &log, folder)?;
         }
