@@ -66,6 +66,13 @@ fn ends(row: (&str, &str, &str), folder: &Folder) -> Option<i32> {
             let _server = Server::start(&image, &there("nbd"));
             onefold(&["ssd", "serve", text(&image), "--nbd", "127.0.0.1:0"])
         }
+        ("6", _) => {
+            let disk = ["try", "--fs", "none", "--size", "64MiB", "--drives", "none"];
+            let script = "dd if=/dev/zero of=$ONEFOLD_DEVICE bs=4096 count=1 conv=notrunc";
+            let run = ["--budget", "writes<1", "--", "sh", "-c", script];
+            onefold(&[&disk[..], &run].concat())
+        }
+        ("127", _) => onefold(&["try", "--fs", "none", "--", "./no-such-program"]),
         ("7", _) => crate::crash::failing(folder),
         ("8", _) => onefold(&["volume", "check", text(&there("missing"))]),
         ("130", _) => interrupted(&endless, "-INT", 130, "the part that was run"),
@@ -94,7 +101,7 @@ fn every_documented_code_is_reached() {
         assert_eq!(ends((code, commands, meaning), &folder), code.parse().ok(), "{row}");
         codes += 1;
     }
-    assert_eq!(codes, 11);
+    assert_eq!(codes, 13);
     let help = onefold(&["--help"]);
     assert!(String::from_utf8_lossy(&help.stdout).contains("143  all"));
 }
