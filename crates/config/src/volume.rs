@@ -42,8 +42,7 @@ impl Below {
     /// A device that maps pages.
     pub(crate) fn device(flash: &Flash, unit: u64, blocks: u64) -> Self {
         // Where every die has superblocks of its own, those written side by side count as one.
-        let superblock = u64::from(flash.slots()) * u64::from(flash.pools());
-        Self { blocks, unit, segment: superblock * flash.pages_per_unit() }
+        Self { blocks, unit, segment: flash.superblock_row_bytes() / BLOCK }
     }
 }
 

@@ -232,6 +232,12 @@ impl Geometry {
         self.slots
     }
 
+    /// Bytes of a superblock of every pool: data written one after the other fills these together, and dies together.
+    #[must_use]
+    pub fn superblock_row_bytes(&self) -> u64 {
+        u64::from(self.slots) * u64::from(self.pools) * u64::from(self.spec.unit_bytes)
+    }
+
     /// Slots of the whole array.
     #[must_use]
     pub fn total_slots(&self) -> u64 {

@@ -295,9 +295,10 @@ fn a_volume_lies_on_an_emulated_ssd() {
     assert_eq!(ssd(&["check", text(&image)]).status.code(), Some(0));
 }
 
-/// The unit of a drive that another process serves, through its FUSE file and a loop device on that.
+/// The unit and the superblock of a drive that another process serves, through its FUSE file and a loop device on that; and those
+/// of an image.
 #[test]
-fn the_unit_of_a_served_drive_is_taken() {
+fn unit_and_superblock_of_a_drive_are_taken() {
     if !Path::new("/dev/fuse").exists() {
         eprintln!("skipped: there is no /dev/fuse");
         return;
@@ -305,8 +306,16 @@ fn the_unit_of_a_served_drive_is_taken() {
     let folder = Folder::new("volume-unit");
     let (image, mount) = (folder.0.join("disk.img"), folder.0.join("mnt"));
     fs::create_dir(&mount).unwrap();
-    let made = ssd(&["create", text(&image), "--preset", "qlc-16k", "--size", "1GiB"]);
+    let drive = ["create", text(&image), "--preset", "qlc-16k", "--set", "geometry.pages=48"];
+    let made = ssd(&[&drive[..], &["--set", "ftl.streams=4"]].concat());
     assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    // By the size of the drive alone log segments would have 16 MiB.
+    let found = |value: &Value| {
+        ["unit_bytes", "superblock_bytes", "segment_bytes"].map(|key| value[key].as_u64().unwrap())
+    };
+    let expected = [16 << 10, 12 << 20, 12 << 20];
+    let planned = json(&["create", text(&image), "--dry-run"]);
+    assert_eq!((found(&planned), planned["streams"].as_u64()), (expected, Some(4)));
     let socket = folder.0.join("nbd");
     let server = Server::start_with(&image, &socket, &["--fuse", text(&mount)]);
     let file = mount.join("disk");
@@ -316,14 +325,19 @@ fn the_unit_of_a_served_drive_is_taken() {
     assert_eq!((unit(&[]), unit(&["--unit", "4KiB"])), (16_384.into(), 4096.into()));
     let shown = volume(&["create", text(&file), "--dry-run"]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(shown.contains(", unit 16 KiB as the drive has it, volume "), "{shown}");
+    let fits =
+        " log segments of 12 MiB (a superblock of the drive), unit 16 KiB as the drive has it, ";
+    assert!(shown.contains(fits), "{shown}");
+    // Nothing carries the stream of a write through a file.
+    let planned = json(&["create", text(&file), "--dry-run"]);
+    assert_eq!((found(&planned), planned["streams"].as_u64()), (expected, Some(1)));
     let attached = Command::new("losetup").args(["-f", "--show", text(&file)]).output();
     if let Some(attached) = attached.ok().filter(|output| output.status.success()) {
         let device = String::from_utf8(attached.stdout).unwrap();
-        let found = volume(&["create", device.trim(), "--dry-run", "--format", "json"]);
+        let planned = volume(&["create", device.trim(), "--dry-run", "--format", "json"]);
         let detached = Command::new("losetup").args(["-d", device.trim()]).status().unwrap();
-        let found: Value = serde_json::from_slice(&found.stdout).unwrap();
-        assert!(detached.success() && found["unit_bytes"] == 16_384, "{found}");
+        let planned: Value = serde_json::from_slice(&planned.stdout).unwrap();
+        assert!(detached.success() && found(&planned) == expected, "{planned}");
     }
     assert_eq!(server.terminate(), Some(0));
 }

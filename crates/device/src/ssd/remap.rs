@@ -8,7 +8,7 @@ use onefold_format::{
 };
 use onefold_ftl::{RemapOptions, RemapOutcome, RemapRange};
 use onefold_ssd::SsdError;
-use onefold_units::convert::narrow;
+use onefold_units::convert::{low16, narrow};
 use onefold_units::{Lpn, PAGE_BYTES, Status};
 
 use super::{Shared, SsdDevice, State};
@@ -89,7 +89,8 @@ impl Shared {
 
     fn remap_caps(&self) -> Result<RemapCaps, Status> {
         let mut state = self.usable()?;
-        let caps = state.ssd()?.remap_caps();
+        let ssd = state.ssd()?;
+        let (caps, config) = (ssd.remap_caps(), *ssd.config());
         let remembers = state.remembers_commands()?;
         let units_max =
             narrow(u64::from(caps.max_units) * u64::from(caps.granularity) / PAGE_BYTES);
@@ -102,6 +103,8 @@ impl Shared {
             modes: if remembers { MODES.with(NUMBERED) } else { MODES },
             topology: Topology::Any,
             durable_at: RemapDurability::Completion,
+            superblock_bytes: config.geometry.superblock_row_bytes(),
+            streams: low16(config.ftl.streams.into()),
         })
     }
 

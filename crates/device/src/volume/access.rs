@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use onefold_units::{PAGE_BYTES, ZoneId};
+use onefold_units::ZoneId;
 use onefold_volume::{IoFailed, ZoneReport, ZoneStatus};
 
 use super::disk_zones::DiskZones;
 use super::error::VolumeError;
 use super::kernel::{self, BlkZoneReport};
-use super::unit;
+use super::unit::{self, Told};
 use crate::backing::{Access, Backing, failure};
 use crate::quiet::Quiet;
 
@@ -27,7 +27,7 @@ pub(super) struct DirectFile {
     path: PathBuf,
     backing: Backing,
     bytes: AtomicU64,
-    unit_bytes: u64,
+    flash: Told,
     is_block_device: bool,
     /// Zones of a block device.
     zones: Option<DiskZones>,
@@ -92,9 +92,9 @@ impl DirectFile {
             backing.go_direct()?;
         }
         let is_block_device = number.is_some();
-        let unit_bytes = match number {
+        let flash = match number {
             None => unit::of_file(path),
-            Some(_) if zones.is_some() => PAGE_BYTES,
+            Some(_) if zones.is_some() => Told::NOTHING,
             Some(number) => unit::of_block_device(number),
         };
         let path = path.to_owned();
@@ -105,7 +105,7 @@ impl DirectFile {
             path,
             backing,
             bytes,
-            unit_bytes,
+            flash,
             is_block_device,
             zones,
             fails_until,
@@ -114,9 +114,9 @@ impl DirectFile {
         })
     }
 
-    /// The unit in which the device maps what it stores.
-    pub(super) const fn unit_bytes(&self) -> u64 {
-        self.unit_bytes
+    /// What the device tells of its flash.
+    pub(super) const fn flash(&self) -> Told {
+        self.flash
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -171,11 +171,31 @@ impl VolumeBacking {
     #[must_use]
     pub fn unit_bytes(&self) -> u64 {
         match &self.kind {
-            Kind::File(file) => file.unit_bytes(),
+            Kind::File(file) => file.flash().unit_bytes,
             Kind::Ssd(device) => unit::usable(device.unit_bytes()),
             // A zone is written in order, whatever the unit, and a volume maps blocks.
             Kind::Zoned(_) | Kind::Layer(_) => PAGE_BYTES,
         }
+    }
+
+    /// Bytes that it erases together where they were written one after the other; `None` where it does not tell.
+    #[must_use]
+    pub fn superblock_bytes(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::File(file) => file.flash().superblock_bytes,
+            Kind::Ssd(device) => {
+                Client::new(device.clone()).caps().ok().map(|caps| caps.superblock_bytes)
+            }
+            Kind::Zoned(_) | Kind::Layer(_) => None,
+        }
+    }
+
+    /// Write streams with superblocks of their own that a volume on it can write to: those of an emulated SSD in the same process.
+    /// Nothing else carries the stream of a write.
+    #[must_use]
+    pub fn streams(&self) -> u16 {
+        let caps = self.as_ssd().and_then(|device| Client::new(device.clone()).caps().ok());
+        caps.map_or(1, |caps| caps.streams.max(1))
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -20,11 +20,14 @@ pub struct VolumeSpec {
     /// `bytes` may be more than the log can hold; mode `log` only.
     pub thin: bool,
     /// Bytes of a log segment, in mode `sung` of a partition; `None`: chosen by the size of the
-    /// backing.
+    /// backing and by `superblock_bytes`.
     pub segment_bytes: Option<u64>,
     /// Bytes of the indirection unit of the backing; `None`: what that tells
     /// ([`VolumeBacking::unit_bytes`](crate::VolumeBacking::unit_bytes)).
     pub unit_bytes: Option<u64>,
+    /// Bytes that the backing erases together; `None`: what that tells
+    /// ([`VolumeBacking::superblock_bytes`](crate::VolumeBacking::superblock_bytes)).
+    pub superblock_bytes: Option<u64>,
     /// How to compress blocks where that saves room. Mode `log` only.
     pub compress: Option<Codec>,
 }
@@ -39,6 +42,7 @@ impl Default for VolumeSpec {
             thin: false,
             segment_bytes: None,
             unit_bytes: None,
+            superblock_bytes: None,
             compress: None,
         }
     }

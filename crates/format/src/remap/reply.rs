@@ -2,8 +2,9 @@
 //! what follows: 0 the device's capabilities, 1 a result of 12 B for each range: remapped 4 | copied
 //! 4 | skipped 4, 2 why the command was refused: as many bytes of ASCII as there are "ranges".
 //!
-//! Capabilities, 24 B: granularity 4 | max ranges 4 | max units 4 | max references 4 | max units of an
-//! atomic command 4 | modes 2 | topology 1 | durable at 1. Source: remap.md section 2.
+//! Capabilities, 34 B: granularity 4 | max ranges 4 | max units 4 | max references 4 | max units of an
+//! atomic command 4 | modes 2 | topology 1 | durable at 1, which are those of remap.md, section 2; and how
+//! the drive places writes, zeroes from one that does not tell: bytes of a superblock 8 | streams 2.
 
 use onefold_units::Status;
 use onefold_units::convert::{low16, u64_from};
@@ -65,6 +66,10 @@ pub struct RemapCaps {
     pub topology: Topology,
     /// When a remap survives a power cut.
     pub durable_at: RemapDurability,
+    /// Bytes that the device erases together where they were written one after the other; 0 = it does not tell.
+    pub superblock_bytes: u64,
+    /// Write streams, each with superblocks of its own; 0 = it does not tell.
+    pub streams: u16,
 }
 
 /// The content of a reply.
@@ -165,6 +170,8 @@ impl RemapCaps {
         writer.uint(u64::from(self.modes.bits()), 2);
         writer.uint(self.topology.code(), 1);
         writer.uint(self.durable_at.code(), 1);
+        writer.uint(self.superblock_bytes, 8);
+        writer.uint(u64::from(self.streams), 2);
     }
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
@@ -178,6 +185,8 @@ impl RemapCaps {
             modes: RemapFlags::known(reader.u16()?),
             topology: Topology::from_code(reader.u8()?)?,
             durable_at: RemapDurability::from_code(reader.u8()?)?,
+            superblock_bytes: reader.uint(8)?,
+            streams: reader.u16()?,
         })
     }
 }
@@ -256,6 +265,8 @@ mod tests {
         modes: RemapFlags::MOVE.with(RemapFlags::NO_FALLBACK),
         topology: Topology::Any,
         durable_at: RemapDurability::Flush,
+        superblock_bytes: 0x0807_0605_0403_0201,
+        streams: 0x0A09,
     };
     const RESULT: RangeResult =
         RangeResult { remapped: 0x0403_0201, copied: 0x0807_0605, skipped: 0x0C0B_0A09 };
@@ -284,6 +295,8 @@ mod tests {
             bytes[64..88],
             [0, 16, 0, 0, 168, 0, 0, 0, 1, 2, 3, 4, 254, 0, 0, 0, 5, 6, 7, 8, 0x11, 0, 2, 1]
         );
+        assert_eq!(bytes[88..98], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert!(bytes[98..].iter().all(|byte| *byte == 0));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum BehindError {
 }
 
 /// The keys that put a volume of mode `log` between a drive and its host: the one of `spec`, as
-/// `onefold volume create` makes it. Without a unit of its own it takes that of the drive.
+/// `onefold volume create` makes it. Without a unit or a superblock of its own it takes those of the drive.
 ///
 /// # Errors
 /// See [`BehindError`].
@@ -28,7 +28,9 @@ pub fn volume_keys(drive: &Config, spec: &VolumeSpec) -> Result<Vec<String>, Beh
         let layered = drive.with_sets(&keys, &["volume"])?;
         let unit_blocks = layered.volume()?.map_or(1, |volume| volume.geometry.unit_blocks);
         let unit_bytes = spec.unit_bytes.or_else(|| Some(u64::from(unit_blocks) * PAGE_BYTES));
-        let spec = VolumeSpec { unit_bytes, ..spec.clone() };
+        let superblock_bytes =
+            Some(spec.superblock_bytes.unwrap_or(drive.geometry()?.superblock_row_bytes()));
+        let spec = VolumeSpec { unit_bytes, superblock_bytes, ..spec.clone() };
         let segment_blocks = spec.label(drive.logical_bytes()? / PAGE_BYTES)?.segment_blocks;
         keys.push(format!("volume.log_segment={}B", u64::from(segment_blocks) * PAGE_BYTES));
     }

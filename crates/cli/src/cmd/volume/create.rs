@@ -41,8 +41,9 @@ pub(crate) struct Create {
     /// Share of the log space that stays free for cleaning
     #[arg(long, value_name = "SHARE", default_value_t = OP, value_parser = parse_share)]
     op: f64,
-    /// Size of a log segment, a multiple of the superblock or zone of the device
-    /// [default: 1/512 of the backing, 4MiB to 1GiB]; with --mode sung of a partition [default: 4GiB]
+    /// Size of a log segment, a multiple of the superblock or zone of the device [default: 1/512 of the backing, 4MiB to 1GiB, in
+    /// whole superblocks of an emulated SSD, found as for --unit, if 160 or more fit]; with --mode sung of a partition
+    /// [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     segment: Option<u64>,
     /// The smallest write that the device does not pad [default: what an emulated SSD programs at once or maps as one, given as
@@ -97,6 +98,23 @@ enum Policy {
     Dmz,
 }
 
+/// A volume as it was made, or would be.
+struct Made {
+    label: VolumeLabel,
+    /// What the drive below erases together, if it tells and the log segments follow it.
+    superblock_bytes: Option<u64>,
+    /// Write streams of the drive below that the volume can use.
+    streams: u16,
+}
+
+impl Made {
+    fn on(backing: &Below, label: VolumeLabel) -> Self {
+        let follows = label.mode == VolumeMode::Log;
+        let superblock_bytes = backing.superblock_bytes().filter(|bytes| follows && *bytes > 0);
+        Self { label, superblock_bytes, streams: backing.streams() }
+    }
+}
+
 impl Compress {
     const fn codec(self) -> Option<Codec> {
         match self {
@@ -134,19 +152,20 @@ impl Create {
             thin: self.thin,
             segment_bytes: self.segment,
             unit_bytes: self.unit,
+            superblock_bytes: None,
             compress: self.compress.codec(),
         };
-        let label = if self.dry_run {
+        let made = if self.dry_run {
             if let Some(bytes) = self.backing_size {
-                spec.label(bytes / PAGE_BYTES)?
+                Made { label: spec.label(bytes / PAGE_BYTES)?, superblock_bytes: None, streams: 1 }
             } else {
                 let below = self.open(false, global)?;
-                spec.label_on(&below)?
+                Made::on(&below, spec.label_on(&below)?)
             }
         } else {
             self.make(&spec, global)?
         };
-        global.emit(&self.text(&label, global))?;
+        global.emit(&self.text(&made, global))?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -173,15 +192,16 @@ impl Create {
         Ok(backing)
     }
 
-    fn make(&self, spec: &VolumeSpec, global: &Global) -> Result<VolumeLabel, CliError> {
+    fn make(&self, spec: &VolumeSpec, global: &Global) -> Result<Made, CliError> {
         let Some(bytes) = self.backing_size else {
             let backing = self.open(true, global)?;
             let made = VolumeDevice::format(&backing, spec, global.force);
+            let made = made.map(|label| Made::on(&backing, label));
             let closed = backing.close();
             // What kept the volume from being made matters more than how the device was closed after it.
-            let label = made?;
+            let made = made?;
             closed?;
-            return Ok(label);
+            return Ok(made);
         };
         // Tells what does not fit before there is a file.
         spec.label(bytes / PAGE_BYTES)?;
@@ -195,7 +215,7 @@ impl Create {
             // Only what was made here goes; the first error is what counts.
             let _ = std::fs::remove_file(&self.path);
         }
-        Ok(made?)
+        Ok(Made { label: made?, superblock_bytes: None, streams: 1 })
     }
 
     /// The unit, for people, and who chose it; nothing of one of 4 KiB, which everything has.
@@ -208,7 +228,20 @@ impl Create {
         }
     }
 
-    fn text(&self, label: &VolumeLabel, global: &Global) -> String {
+    /// How the log segments fit the superblocks of the drive, for people.
+    fn superblocks(&self, segment: u64, superblock: Option<u64>) -> String {
+        let Some(superblock) = superblock.filter(|_| self.segment.is_none()) else {
+            return String::new();
+        };
+        match segment / superblock {
+            _ if !segment.is_multiple_of(superblock) => String::new(),
+            1 => " (a superblock of the drive)".to_owned(),
+            whole => format!(" ({whole} superblocks of the drive)"),
+        }
+    }
+
+    fn text(&self, made: &Made, global: &Global) -> String {
+        let Made { label, superblock_bytes, streams } = made;
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
         let backing = Geometry::of(label).writable_blocks();
         match global.format() {
@@ -224,18 +257,22 @@ impl Create {
                     "backing_bytes": bytes(backing),
                     "segment_bytes": bytes(label.segment_blocks.into()),
                     "unit_bytes": bytes(label.unit_blocks.into()),
+                    "superblock_bytes": superblock_bytes,
+                    "streams": streams,
                     "compress": self.compress.codec().map_or("off", Codec::name),
                 });
                 format!("{value:#}\n")
             }
             Format::Table => format!(
-                "{}: {} of {} in {} of {}{}, volume {}\n",
+                "{}: {} of {} in {} of {}{}{}{}, volume {}\n",
                 self.path.display(),
                 render::size(bytes(label.logical_blocks)),
                 render::size(bytes(backing)),
                 if label.mode == VolumeMode::Log { "log segments" } else { "partitions" },
                 render::size(bytes(label.segment_blocks.into())),
+                self.superblocks(bytes(label.segment_blocks.into()), *superblock_bytes),
                 self.unit(bytes(label.unit_blocks.into())),
+                if *streams > 1 { format!(", {streams} write streams") } else { String::new() },
                 render::uuid(&label.uuid),
             ),
         }
