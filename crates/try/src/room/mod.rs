@@ -11,6 +11,7 @@ pub use file_system::FileSystem;
 pub use mounted::Mounted;
 pub use namespace::keep_mounts_private;
 pub use place::Place;
+pub(crate) use tool::SYNC;
 
 /// The variable by which a program finds the socket for marks, and by which its processes are found.
 pub(crate) const MARKS_VARIABLE: &str = "ONEFOLD_TRY";

@@ -23,6 +23,9 @@ pub(super) const MOUNT: Tool = Tool { name: "mount", package: "mount" };
 /// writes, could never end: the kernel would wait for answers of the same process.
 pub(super) const UMOUNT: Tool = Tool { name: "umount", package: "mount" };
 
+/// Writes everything out, from a process of its own for the same reason.
+pub(crate) const SYNC: Tool = Tool { name: "sync", package: "coreutils" };
+
 impl Tool {
     /// Where it is.
     pub(crate) fn find(self) -> Result<PathBuf, TryError> {

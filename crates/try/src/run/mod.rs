@@ -16,7 +16,7 @@ use onefold_device::observed::{Frontend, Observed, Recorded};
 use onefold_serve::Server;
 
 use crate::TryError;
-use crate::room::{FileSystem, MARKS_VARIABLE, Mounted, Place};
+use crate::room::{FileSystem, MARKS_VARIABLE, Mounted, Place, SYNC};
 use crate::tape::{self, About, FileSystemOf, Kept, Printed, ProgramRun, STDERR, STDOUT, Tape};
 use disk::FileDisk;
 use program::{Listener, Running};
@@ -296,8 +296,9 @@ impl<'a, 'b> Watch<'a, 'b> {
     /// Everything that the program made dirty goes to the disk, and is looked at.
     fn last(&mut self) {
         if let Some(directory) = &self.directory {
-            let synced = File::open(directory)
-                .and_then(|folder| rustix::fs::syncfs(folder).map_err(std::io::Error::from));
+            let synced = SYNC
+                .command()
+                .and_then(|mut command| SYNC.run(command.arg("--file-system").arg(directory)));
             if let Err(error) = synced {
                 tracing::warn!(%error, "not everything that the program wrote reached the disk");
             }
