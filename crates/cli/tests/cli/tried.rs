@@ -18,7 +18,9 @@ fn onefold(arguments: &[&str]) -> Command {
 
 /// Runs a script of the shell on ext4 with these options of `try`. `None` where nothing can be mounted.
 fn tried(options: &[&str], script: &str) -> Option<Output> {
-    let small = ["try", "--size", "256MiB", "--states", "0", "--drives", "none"];
+    let defaults = [["--size", "256MiB"], ["--states", "0"], ["--drives", "none"]];
+    let missing = defaults.iter().filter(|default| !options.contains(&default[0])).flatten();
+    let small: Vec<&str> = ["try"].iter().chain(missing).copied().collect();
     let output = onefold(&small).args(options).args(["--", "sh", "-c", script]).output().unwrap();
     let said = message(&output);
     let cannot = ["needs root", "is missing", "cannot mount", "`mount"];
@@ -138,6 +140,13 @@ fn sleeping(folder: &Path) -> Option<Child> {
     Some(child)
 }
 
+/// Whether the sleeping program runs. One that nobody waited for has no environment any more.
+fn is_running(folder: &Path) -> bool {
+    let sleeper = fs::read_to_string(folder.join("ready")).unwrap();
+    let environment = fs::read(Path::new("/proc").join(sleeper.trim()).join("environ"));
+    environment.is_ok_and(|environment| !environment.is_empty())
+}
+
 fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
@@ -148,8 +157,7 @@ fn an_interrupted_run_leaves_nothing() {
     let Some(mut child) = sleeping(&folder.0) else { return };
     signal(&child, Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let sleeper = fs::read_to_string(folder.0.join("ready")).unwrap();
-    assert!(!Path::new("/proc").join(sleeper.trim()).exists(), "the program is gone");
+    assert!(!is_running(&folder.0), "the program is gone");
     assert_eq!(mounts(&folder.0), [""; 0]);
     let left: Vec<_> =
         fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -173,8 +181,7 @@ fn what_a_killed_run_leaves_goes_with_the_next_one() {
         "{}",
         message(&next)
     );
-    let sleeper = fs::read_to_string(folder.0.join("ready")).unwrap();
-    assert!(!Path::new("/proc").join(sleeper.trim()).exists(), "the program is gone");
+    assert!(!is_running(&folder.0), "the program is gone");
     assert_eq!(mounts(&folder.0), [""; 0]);
     let left: Vec<_> =
         fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
