@@ -131,8 +131,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         "timing.read=60usec",
-        "--set: timing.read is `60usec`, `usec` is not a unit; expected one of s, ms, us, ns, min, h, d",
-        "use one of s, ms, us, ns, min, h, d",
+        "--set: timing.read is `60usec`, `usec` is not a unit; expected one of s, ms, us, ns, m, min, h, d",
+        "use one of s, ms, us, ns, m, min, h, d",
     ),
     (
         "timing.erase=0.5ns",
