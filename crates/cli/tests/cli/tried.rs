@@ -147,6 +147,15 @@ fn is_running(folder: &Path) -> bool {
     environment.is_ok_and(|environment| !environment.is_empty())
 }
 
+/// Nothing is left of a run but what the program wrote elsewhere.
+fn expect_nothing_left(folder: &Path) {
+    assert!(!is_running(folder), "the program is gone");
+    assert_eq!(mounts(folder), [""; 0]);
+    let left: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["ready"]);
+}
+
 fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
@@ -157,11 +166,7 @@ fn an_interrupted_run_leaves_nothing() {
     let Some(mut child) = sleeping(&folder.0) else { return };
     signal(&child, Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(!is_running(&folder.0), "the program is gone");
-    assert_eq!(mounts(&folder.0), [""; 0]);
-    let left: Vec<_> =
-        fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["ready"]);
+    expect_nothing_left(&folder.0);
 }
 
 #[test]
@@ -181,11 +186,7 @@ fn what_a_killed_run_leaves_goes_with_the_next_one() {
         "{}",
         message(&next)
     );
-    assert!(!is_running(&folder.0), "the program is gone");
-    assert_eq!(mounts(&folder.0), [""; 0]);
-    let left: Vec<_> =
-        fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["ready"]);
+    expect_nothing_left(&folder.0);
 }
 
 /// Where there is no file system the program has the disk as a file, and it needs no root.

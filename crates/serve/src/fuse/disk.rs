@@ -39,6 +39,40 @@ pub(super) const PUNCH_HOLE: i32 = 0x03;
 /// `FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE`: write-zeroes that keeps the space.
 pub(super) const ZERO_RANGE: i32 = 0x11;
 
+/// What differs between the files and the folder of a mount.
+pub(super) struct Attributes {
+    pub(super) kind: FileType,
+    pub(super) perm: u16,
+    pub(super) size: u64,
+    pub(super) nlink: u32,
+    /// What a program should write at once.
+    pub(super) block: u32,
+}
+
+impl Attributes {
+    /// As the kernel has them: nothing changes after the mount was born.
+    pub(super) fn of(&self, ino: INodeNo, (uid, gid): (u32, u32), born: SystemTime) -> FileAttr {
+        let Self { kind, perm, size, nlink, block } = *self;
+        FileAttr {
+            ino,
+            size,
+            blocks: size.div_ceil(512),
+            atime: born,
+            mtime: born,
+            ctime: born,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink,
+            uid,
+            gid,
+            rdev: 0,
+            blksize: block,
+            flags: 0,
+        }
+    }
+}
+
 thread_local! {
     /// Each thread reads into its own buffer.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -71,23 +105,8 @@ impl<D: BlockDevice + 'static> Disk<D> {
             _ if self.read_only => (FileType::RegularFile, 0o400, self.size_of(inode)?, 1),
             _ => (FileType::RegularFile, 0o600, self.size_of(inode)?, 1),
         };
-        Some(FileAttr {
-            ino: inode,
-            size,
-            blocks: size.div_ceil(512),
-            atime: self.born,
-            mtime: self.born,
-            ctime: self.born,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm,
-            nlink,
-            uid: self.owner.0,
-            gid: self.owner.1,
-            rdev: 0,
-            blksize: self.block_of(inode),
-            flags: 0,
-        })
+        let file = Attributes { kind, perm, size, nlink, block: self.block_of(inode) };
+        Some(file.of(inode, self.owner, self.born))
     }
 
     fn size_of(&self, inode: INodeNo) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
@@ -15,7 +15,7 @@ use fuser::{
 use onefold_device::{BlockDevice, Due};
 use onefold_units::{Status, convert};
 
-use super::disk::{BLOCK, NAME_MAX, PUNCH_HOLE, ROOT, ZERO_RANGE, configure, errno};
+use super::disk::{Attributes, BLOCK, NAME_MAX, PUNCH_HOLE, ROOT, ZERO_RANGE, configure, errno};
 use super::{Mount, failed};
 use crate::error::ServeError;
 
@@ -168,23 +168,8 @@ impl Listed {
         } else {
             (FileType::RegularFile, 0o600, self.nodes().by_inode.get(&inode.0)?.size, 1)
         };
-        Some(FileAttr {
-            ino: inode,
-            size,
-            blocks: size.div_ceil(512),
-            atime: self.born,
-            mtime: self.born,
-            ctime: self.born,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm,
-            nlink,
-            uid: self.owner.0,
-            gid: self.owner.1,
-            rdev: 0,
-            blksize: BLOCK,
-            flags: 0,
-        })
+        let file = Attributes { kind, perm, size, nlink, block: BLOCK };
+        Some(file.of(inode, self.owner, self.born))
     }
 
     /// The device of an open file, and the part of a range that lies in it.

@@ -2,10 +2,10 @@
 
 use onefold_sim::report::plot::{FlowColumn, FlowPlot, Segment, hatch_swatch};
 use onefold_sim::report::{Markup, hatch_of, html};
-use onefold_sim::result::{bytes, count, duration, percent, significant};
+use onefold_sim::result::{bytes, count, percent, significant};
 use onefold_units::convert::float;
 
-use super::budget::days;
+use super::table::cells;
 use super::{Account, DriveCost, FileSystem};
 
 /// Width of a picture.
@@ -261,23 +261,9 @@ fn drives(page: &mut Markup, account: &Account) {
         "flush max",
         "life",
     ];
-    let time = |count: u64, ns: u64| {
-        if count == 0 { "-".to_owned() } else { duration(float(ns)).replace("us", "\u{b5}s") }
-    };
     let row = |drive: &DriveCost| {
-        let (write, flush) = (&drive.latency_ns.write, &drive.latency_ns.flush);
-        vec![
-            drive.label(),
-            bytes(drive.nand_bytes),
-            significant(drive.waf, 3),
-            time(write.count, write.p50),
-            time(write.count, write.p99),
-            time(write.count, write.max),
-            time(flush.count, flush.p50),
-            time(flush.count, flush.p99),
-            time(flush.count, flush.max),
-            drive.life.days.map_or_else(|| "-".to_owned(), days),
-        ]
+        let cells = cells(drive).into_iter().map(|cell| cell.replace(" us", " \u{b5}s"));
+        [drive.label(), bytes(drive.nand_bytes)].into_iter().chain(cells).collect::<Vec<_>>()
     };
     section(page, "Drives", &note, |page| {
         table(page, &head, &account.drives.iter().map(row).collect::<Vec<_>>());

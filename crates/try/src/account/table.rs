@@ -86,30 +86,25 @@ fn most(parts: &[(String, u64)]) -> String {
 
 fn drives(account: &Account) -> String {
     let head = ["drive", "WAF", "write p50", "p99", "max", "flush p50", "p99", "max", "life"];
-    let time = |count: u64, ns: u64| {
-        if count == 0 { "-".to_owned() } else { duration(float(ns)) }
-    };
-    let row = |drive: &DriveCost| {
-        let (write, flush) = (&drive.latency_ns.write, &drive.latency_ns.flush);
-        let waf =
-            if drive.host.write_pages == 0 { "-".to_owned() } else { significant(drive.waf, 3) };
-        vec![
-            drive.label(),
-            waf,
-            time(write.count, write.p50),
-            time(write.count, write.p99),
-            time(write.count, write.max),
-            time(flush.count, flush.p50),
-            time(flush.count, flush.p99),
-            time(flush.count, flush.max),
-            drive.life.days.map_or_else(|| "-".to_owned(), days),
-        ]
-    };
+    let row = |drive: &DriveCost| [vec![drive.label()], cells(drive)].concat();
     let head = head.map(str::to_owned).to_vec();
     let rows: Vec<_> = std::iter::once(head).chain(account.drives.iter().map(row)).collect();
     let mut align = [Align::Right; 9];
     align[0] = Align::Left;
     aligned(&rows, &align)
+}
+
+/// WAF; p50, p99 and longest time of writes, then of flushes; life of a drive. "-" where there is none.
+pub(super) fn cells(drive: &DriveCost) -> Vec<String> {
+    let none = || "-".to_owned();
+    let time = |count: u64, ns: u64| if count == 0 { none() } else { duration(float(ns)) };
+    let waf = if drive.host.write_pages == 0 { none() } else { significant(drive.waf, 3) };
+    let mut cells = vec![waf];
+    for all in [&drive.latency_ns.write, &drive.latency_ns.flush] {
+        cells.extend([all.p50, all.p99, all.max].map(|ns| time(all.count, ns)));
+    }
+    cells.push(drive.life.days.map_or_else(none, days));
+    cells
 }
 
 /// The files that cost most.

@@ -58,6 +58,13 @@ pub struct Plan {
 pub struct Ran {
     /// Everything that happened.
     pub tape: Tape,
+    /// What was not as it should be.
+    pub end: End,
+}
+
+/// How a program ended, beside its exit code.
+#[derive(Debug)]
+pub struct End {
     /// Whether it ran for longer than it might, and was killed.
     pub is_late: bool,
     /// Processes that it left, which were ended.
@@ -71,22 +78,26 @@ pub struct Ran {
 /// Looks at the file system while the program runs: its folder, and the last entry of the log.
 pub type Look<'a> = dyn FnMut(&Path, u64) + 'a;
 
-/// Runs a program on a new disk. `look` is called at the end, and at most once a second if something was written since.
+/// Runs a program on a new disk, with its mounts and sockets in `place`. `look` is called at the end, and at most once a second if something was written since.
 ///
 /// # Errors
 /// The disk cannot be made, mounted or served, or the program cannot be started. What the program does is no error.
-pub fn run(plan: &Plan, stop: &AtomicBool, look: &mut Look<'_>) -> Result<Ran, TryError> {
+pub fn run(
+    plan: &Plan,
+    place: &Place,
+    stop: &AtomicBool,
+    look: &mut Look<'_>,
+) -> Result<Ran, TryError> {
     plan.file_system.expect_usable(true)?;
     // What a program leaves behind becomes a child of this process, which waits for it then.
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
         tracing::warn!(%error, "what processes write that outlive the program is not counted");
     }
-    let place = Place::new()?;
     let image = place.path("disk.img");
     let file = File::create_new(&image).map_err(TryError::io("create", &image))?;
     file.set_len(plan.bytes).map_err(TryError::io("create", &image))?;
     plan.file_system.make(&image, &plan.mkfs)?;
-    let stage = Stage { plan, place: &place };
+    let stage = Stage { plan, place };
     if let Some(prepare) = &plan.prepare {
         stage.prepare(prepare, &image)?;
     }
@@ -102,23 +113,17 @@ pub fn run(plan: &Plan, stop: &AtomicBool, look: &mut Look<'_>) -> Result<Ran, T
     let ran = stage.run_on(&server, &mut kept, stop, look);
     let stopped = server.stop();
     // What kept it from running matters more than what that led to.
-    let ran = ran?;
+    let end = ran?;
     stopped?;
-    let Outcome { is_late, left, is_full, unmounted } = ran;
-    Ok(Ran { tape: kept.end()?, is_late, left, is_full, unmounted })
+    // The tape has all that it held.
+    std::fs::remove_file(&image).map_err(TryError::io("remove", &image))?;
+    Ok(Ran { tape: kept.end()?, end })
 }
 
 /// Where a program runs.
 struct Stage<'a> {
     plan: &'a Plan,
     place: &'a Place,
-}
-
-struct Outcome {
-    is_late: bool,
-    left: usize,
-    is_full: bool,
-    unmounted: Result<(), TryError>,
 }
 
 impl Stage<'_> {
@@ -196,7 +201,7 @@ impl Stage<'_> {
         kept: &mut Kept,
         stop: &AtomicBool,
         look: &mut Look<'_>,
-    ) -> Result<Outcome, TryError> {
+    ) -> Result<End, TryError> {
         let observed = Arc::new(server.observed().client(Frontend::Local));
         marks::listen(&self.place.marks(), Arc::clone(&observed))?;
         let mounted = self.mount(&self.device())?;
@@ -218,7 +223,7 @@ impl Stage<'_> {
         watch.last();
         let is_full = watch.is_full;
         let unmounted = mounted.map_or(Ok(()), Mounted::unmount);
-        Ok(Outcome { is_late, left, is_full, unmounted })
+        Ok(End { is_late, left, is_full, unmounted })
     }
 
     fn start(

@@ -21,7 +21,7 @@ use onefold_try::account::files::attribute;
 use onefold_try::account::{Account, Budget, Drive, DriveCost, Replay, SCHEMA, drives};
 use onefold_try::explore::{Amount, Checks, Promises, Search, Shard, explore};
 use onefold_try::room::{FileSystem, Place, keep_mounts_private};
-use onefold_try::run::{self, Plan, Ran};
+use onefold_try::run::{self, End, Plan, Ran};
 use onefold_try::tape;
 use onefold_units::numbers;
 
@@ -133,15 +133,14 @@ impl Try {
         let mut looks = Looks::default();
         global.interrupt.leaves("the program was ended, and nothing is left of its disk");
         let ran = global.interrupt.softly(|stop| {
-            run::run(&self.plan(&folder, global), stop, &mut |folder, entry| {
+            run::run(&self.plan(&folder, global), place, stop, &mut |folder, entry| {
                 looks.look(folder, entry);
             })
-        });
-        let ran = ran?;
+        })?;
         if global.interrupt.is_asked() {
             return Ok(global.interrupt.code());
         }
-        Self::tell(&ran, global);
+        Self::tell(&ran.end, global);
         let known = looks.finish(&ran.tape.base());
         let account = self.account(&ran, &known, drives, global)?;
         if self.tape.is_some() {
@@ -291,19 +290,19 @@ impl Try {
     }
 
     /// What was not as it should be.
-    fn tell(ran: &Ran, global: &Global) {
-        if ran.is_late {
+    fn tell(end: &End, global: &Global) {
+        if end.is_late {
             global.say("the program ran longer than --timeout, and was killed");
         }
-        if ran.left > 0 {
-            global.say(format_args!("{} processes that the program left were ended", ran.left));
+        if end.left > 0 {
+            global.say(format_args!("{} processes that the program left were ended", end.left));
         }
-        if ran.is_full {
+        if end.is_full {
             global.say(
                 "the disk was full: the program saw ENOSPC, or nearly so; --size makes it larger",
             );
         }
-        if let Err(error) = &ran.unmounted {
+        if let Err(error) = &end.unmounted {
             global.say(error);
         }
     }

@@ -81,9 +81,9 @@ impl Tried<'_> {
         json!({
             "schema": "onefold.try/1",
             "program": self.ran.tape.about().program,
-            "is_late": self.ran.is_late,
-            "is_full": self.ran.is_full,
-            "left_processes": self.ran.left,
+            "is_late": self.ran.end.is_late,
+            "is_full": self.ran.end.is_full,
+            "left_processes": self.ran.end.left,
             "account": self.account,
             "power_cuts": self.cuts.as_ref().map(|cuts| report::json(&cuts.report, &self.context(cuts))),
         })
