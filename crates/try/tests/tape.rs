@@ -127,8 +127,8 @@ fn it_is_the_device_with_everything_there_and_with_what_is_durable() {
         let last = log.events().last().map_or(0, |event| event.entry);
         let all = content(&log, &format!("e{last}-all"));
         assert!(all == holds.all, "{requests} requests");
-        let least = content(&log, &format!("e{last}"));
-        assert!(least == holds.durable, "{requests} requests: what is durable");
+        let durable = content(&log, &format!("e{last}"));
+        assert!(durable == holds.durable, "{requests} requests: what is durable");
         let before: Vec<u8> = (0..SIZE).map(|at| u8::try_from(at / 4096).unwrap()).collect();
         assert_eq!(content(&log, "e0"), before);
     }
