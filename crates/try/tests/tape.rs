@@ -75,8 +75,10 @@ fn tape(folder: &Path, requests: u64) -> Holds {
         Recorded { device_bytes: SIZE, device_uuid: [0; 16], lba_bytes: 512, behind_loop: false };
     let (kept, observed) = keep(folder, memory.clone(), &recorded, About::new(SIZE, 0)).unwrap();
     for number in 0..requests {
-        let offset = rng.below(SIZE - 9000);
-        let len = 1 + rng.below(9000);
+        // Whole sectors go another way than parts of them.
+        let unit = if rng.below(2) == 0 { 512 } else { 1 };
+        let offset = rng.below(SIZE - 10_000) / unit * unit;
+        let len = (1 + rng.below(9000)).next_multiple_of(unit);
         let fua = rng.below(4) == 0;
         let data = vec![u8::try_from(number % 251).unwrap() + 1; usize::try_from(len).unwrap()];
         let request = rng.below(8);
