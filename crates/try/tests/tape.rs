@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use onefold_crash::{Disk, Event, Log, State};
 use onefold_device::observed::Recorded;
 use onefold_device::{BlockDevice, Due, Extent};
-use onefold_try::tape::{About, Printed, STDOUT, Tape, keep, lines};
+use onefold_try::explore::Promises;
+use onefold_try::tape::{About, Line, Printed, STDOUT, Tape, keep, lines};
 use onefold_units::{Rng, Status};
 
 const SIZE: u64 = 64 << 10;
@@ -201,4 +202,33 @@ fn lines_are_read_back() {
     fs::write(&path, "3\ta\nx\tb\n").unwrap();
     assert!(lines(&path).unwrap_err().to_string().starts_with("line 2 of "));
     assert!(lines(&folder.path().join("none")).unwrap().is_empty());
+}
+
+/// A line counts from the first flush after it, and all that was printed counts when the program has ended.
+#[test]
+fn a_promise_counts_from_the_next_flush_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tape");
+    let recorded =
+        Recorded { device_bytes: SIZE, device_uuid: [0; 16], lba_bytes: 512, behind_loop: false };
+    let memory = Memory(Arc::new(Mutex::new(vec![0; usize::try_from(SIZE).unwrap()])));
+    let (kept, observed) = keep(&path, memory, &recorded, About::new(SIZE, 0)).unwrap();
+    for _ in 0..2 {
+        observed.write(0, &[1; 4096], false).unwrap();
+        observed.write(4096, &[1; 4096], false).unwrap();
+        observed.flush().unwrap();
+    }
+    observed.write(0, &[2; 4096], false).unwrap();
+    observed.log().unwrap().finish().unwrap();
+    observed.recorder().unwrap().finish().unwrap();
+    let log = kept.end().unwrap().log().unwrap();
+    let line = |entry, text: &str| Line { entry, text: text.to_owned() };
+    let lines = [line(1, "early"), line(3, "second"), line(6, "late")];
+    let count = |ended: Option<u64>| {
+        let promises = Promises::new(&log, &lines, ended);
+        (0..=7).map(|at| promises.at(at).0.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(count(None), [0, 0, 0, 1, 1, 1, 2, 2]);
+    assert_eq!(count(Some(7)), [0, 0, 0, 1, 1, 1, 2, 3]);
+    assert_eq!(count(Some(4)), [0, 0, 0, 1, 2, 2, 3, 3], "it had ended before the last flush");
 }
