@@ -223,6 +223,18 @@ fn marks_are_promises() {
     assert!(table.contains("after mark `it is there`"), "{table}");
 }
 
+/// Database servers refuse root.
+#[test]
+fn a_program_may_give_up_root() {
+    let mark = format!("{} mark there", env!("CARGO_BIN_EXE_onefold"));
+    let program = format!("echo x > $ONEFOLD_DIR/own/f && cat own/f && {mark}");
+    let script = format!(
+        "mkdir own && chown 65534 own && setpriv --reuid 65534 --clear-groups sh -c '{program}'"
+    );
+    let Some(output) = tried(&[], &script) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+}
+
 /// Any served device keeps a tape.
 #[test]
 fn a_served_ssd_keeps_a_tape() {

@@ -36,7 +36,8 @@ impl Place {
         let mut number = 0;
         loop {
             let folder = all.join(format!("{PREFIX}{own}.{number}"));
-            match fs::DirBuilder::new().mode(0o700).create(&folder) {
+            // A program that gives up root still gets through to its disk.
+            match fs::DirBuilder::new().mode(0o711).create(&folder) {
                 Ok(()) => return Self::lock(folder),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(TryError::io("create", &folder)(error)),
