@@ -223,6 +223,21 @@ fn marks_are_promises() {
     assert!(table.contains("after mark `it is there`"), "{table}");
 }
 
+/// A check that fails by itself is told from one that a power cut makes fail.
+#[test]
+fn a_check_that_is_unsteady_is_called_so() {
+    let folder = Folder::new("try-unsteady");
+    let turns = folder.0.join("turns");
+    // The last state comes first, and is good.
+    let check = format!("echo >> {0}; test $(wc -l < {0}) != 3", text(&turns));
+    let options = ["--states", "20", "--jobs", "1", "--check", &check];
+    let Some(output) = tried(&options, "echo x > f; sync f; echo y > g; sync g") else { return };
+    assert_eq!(output.status.code(), Some(7), "{}", message(&output));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("so the check is unsteady"), "{table}");
+    assert!(table.contains("findings: 1"), "{table}");
+}
+
 /// Database servers refuse root.
 #[test]
 fn a_program_may_give_up_root() {

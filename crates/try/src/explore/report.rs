@@ -68,6 +68,8 @@ pub enum Cause {
     Lost(Vec<Lost>),
     /// Nothing was lost that had completed: this request came later, and with it the state is good.
     Late(Lost),
+    /// It failed once, and was good when it was tried again: the check depends on something else.
+    Unsteady,
 }
 
 /// A request, or a part of it, that is not there.
@@ -102,6 +104,7 @@ impl Finding {
             let (is_late, all) = match &finding.cause {
                 Cause::Lost(all) => (false, all.clone()),
                 Cause::Late(late) => (true, vec![late.clone()]),
+                Cause::Unsteady => (false, Vec::new()),
             };
             let mut files: Vec<_> = all.into_iter().map(|lost| lost.file).collect();
             files.sort();
@@ -121,6 +124,10 @@ impl Finding {
                 let each = |lost: &Lost| format!("entry {}, {}", grouped(lost.entry), lost.what());
                 let all: Vec<_> = all.iter().map(each).collect();
                 format!("lost: {}", all.join(", and "))
+            }
+            Cause::Unsteady => {
+                "it failed once and was good when it was tried again, so the check is unsteady"
+                    .to_owned()
             }
             Cause::Late(late) => {
                 format!("not written yet: entry {}, {}", grouped(late.entry), late.what())

@@ -25,6 +25,8 @@ const FINDINGS: usize = 20;
 enum Reason {
     Lost(Vec<Piece>),
     Late(usize),
+    /// Tried again, the same content is good.
+    Unsteady,
 }
 
 pub(super) struct Explainer<'a, 'b> {
@@ -116,6 +118,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
     fn has(&mut self, state: &State, reason: &Reason) -> Result<bool, TryError> {
         let at = state.at();
         match reason {
+            Reason::Unsteady => Ok(false),
             Reason::Late(event) => Ok(at <= *event
                 && self.fails_whole(at, at)?
                 && self.fails_whole(*event, at)?
@@ -139,6 +142,9 @@ impl<'a, 'b> Explainer<'a, 'b> {
         let groups: Vec<Vec<Piece>> =
             lost.chunk_by(|one, next| one.event == next.event).map(<[Piece]>::to_vec).collect();
         let mut fewest = self.fewest(at, groups)?;
+        if fewest.is_empty() || !self.fails_without(at, &fewest.concat())? {
+            return Ok(Reason::Unsteady);
+        }
         // A whole request says more than a part of it.
         for number in 0..fewest.len() {
             let mut more = fewest.clone();
@@ -224,6 +230,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
                 let all = pieces.iter().map(lost).collect();
                 (State::missing(at, pieces.clone()), Cause::Lost(all))
             }
+            Reason::Unsteady => (of.clone(), Cause::Unsteady),
         };
         let own = self.problem(state.clone(), at)?;
         Ok(Finding {
@@ -243,6 +250,7 @@ fn is_same(one: &Reason, other: &Reason) -> bool {
     match (one, other) {
         (Reason::Late(one), Reason::Late(other)) => one == other,
         (Reason::Lost(one), Reason::Lost(other)) => events(one) == events(other),
+        (Reason::Unsteady, Reason::Unsteady) => true,
         _ => false,
     }
 }

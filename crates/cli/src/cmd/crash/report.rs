@@ -122,6 +122,7 @@ fn finding(finding: &Finding) -> Value {
     let (cause, requests) = match &finding.cause {
         Cause::Lost(all) => ("lost", all.iter().map(lost).collect()),
         Cause::Late(late) => ("late", vec![lost(late)]),
+        Cause::Unsteady => ("unsteady", Vec::new()),
     };
     let after = finding.after.as_ref();
     json!({
