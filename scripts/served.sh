@@ -61,8 +61,20 @@ make_fs() {
   case $1 in
     ext4) mkfs.ext4 -q -F "$loop" ;;
     xfs) mkfs.xfs -q -f "$loop" ;;
-    btrfs) mkfs.btrfs -q -f "$loop" ;;
+    btrfs) make_btrfs ;;
   esac
+}
+# It looks at every mounted loop device and fails if the file below any of them does not answer. That is so for as long as a test
+# that runs beside this one has killed its server and not yet cleaned up.
+make_btrfs() {
+  local attempt
+  for attempt in {1..30}; do
+    mkfs.btrfs -q -f "$loop" 2> "$folder/mkfs" && return
+    grep -q 'cannot check mount status' "$folder/mkfs" || break
+    sleep 1
+  done
+  cat "$folder/mkfs" >&2
+  return 1
 }
 check_fs() {
   case $1 in
