@@ -201,11 +201,7 @@ fn a_forgotten_fsync_is_found_and_shrunk_to_the_request() {
         // All that are not random: the goal is 1,000.
         let (code, found) = explored(&tape, &["--states", "250"]);
         assert_eq!(code, Some(7), "{forgets}: {found:#}");
-        let first = &found["findings"][0];
-        assert_eq!(first["requests"].as_array().unwrap().len(), 1, "{forgets}: {first:#}");
-        let sentence = first["sentence"].as_str().unwrap();
-        assert!(sentence.contains(expected), "{forgets}: {sentence}");
-        let word = word(&folder, &tape, &first["requests"][0]);
+        let findings = found["findings"].as_array().unwrap();
         let wanted = match forgets {
             // The page of the table that the intent should have protected.
             "intent" => "table",
@@ -213,7 +209,15 @@ fn a_forgotten_fsync_is_found_and_shrunk_to_the_request() {
             "folder" | "snapshot" => "",
             other => other,
         };
-        assert_eq!(word, wanted, "{forgets}: {sentence}");
+        // A later commit can make good what this one lost, and is named then: when the kernel writes what was forgotten differs.
+        let named = |finding: &&Value| {
+            let requests = finding["requests"].as_array().unwrap();
+            requests.len() == 1
+                && finding["sentence"].as_str().unwrap().contains(expected)
+                && word(&folder, &tape, &requests[0]) == wanted
+        };
+        let named = findings.iter().find(named);
+        let sentence = &named.unwrap_or_else(|| panic!("{forgets}: {found:#}"))["sentence"];
         eprintln!("{forgets}: {} states: {sentence}", found["states"]["tried"]);
         if forgets == "intent" {
             let (_, again) = explored(&tape, &["--states", "250", "--jobs", "1"]);

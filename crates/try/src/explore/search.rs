@@ -19,13 +19,13 @@ const IDLE_ROUNDS: u64 = 16;
 /// How many states to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// The first ones, and then states by chance.
-    First(u64),
+    /// So many, evenly spread over all but those by chance; and states by chance if there are fewer.
+    Most(u64),
     /// All but those by chance.
     All,
 }
 
-/// A part of the states: those whose number, from 0, leaves the remainder `number - 1` when divided by `of`.
+/// A part of the states: each `of`-th of those that are tried, from the one with this number on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: u64,
@@ -91,7 +91,7 @@ pub fn explore(
         let (state, problem) = (last.name(log), problem.sentence());
         return Err(TryError::FailsAnyway { state, problem });
     }
-    let tried = Mutex::new(Tried::new(log, promises, search));
+    let tried = Mutex::new(Tried::new(log, promises, search, stop)?);
     let worker = |bench: &mut Bench<'_>| work(bench, &tried, search, stop);
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -106,14 +106,14 @@ pub fn explore(
             result.and(joined)
         })
     })?;
-    let Tried { states, number, checked, mut failing, .. } =
+    let Tried { states, taken, checked, mut failing, .. } =
         tried.into_inner().unwrap_or_else(PoisonError::into_inner);
     failing.sort_by_key(|failing| failing.number);
     let repeated = states.repeated();
     let mut explainer = Explainer::new(&workshop, &mut bench, search.name_of);
     let findings = explainer.explain(&mut failing)?;
     Ok(Report {
-        states: number,
+        states: taken,
         is_interrupted: stop.load(Relaxed),
         checked,
         repeated,
@@ -126,8 +126,11 @@ pub fn explore(
 /// What was tried so far.
 struct Tried<'a> {
     states: States<'a>,
+    spread: Spread,
     /// Number of the next state.
     number: u64,
+    /// States of all shards that were taken so far.
+    taken: u64,
     /// By kind.
     checked: [u64; Kind::ALL.len()],
     failing: Vec<Failing>,
@@ -136,28 +139,39 @@ struct Tried<'a> {
 }
 
 impl<'a> Tried<'a> {
-    fn new(log: &'a Log, promises: &Promises, search: &Search<'_>) -> Self {
-        let rounds = if search.amount == Amount::All { 0 } else { u64::MAX };
-        let states = States::new(log, rounds).with_seed(search.seed).since(search.since);
-        let states = states.ending_after_idle(IDLE_ROUNDS);
+    fn new(
+        log: &'a Log,
+        promises: &Promises,
+        search: &Search<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Self, TryError> {
         // Without a check nobody asks what was promised.
         let has_check = search.checks.command.is_some();
         let positions = if has_check { promises.positions() } else { Vec::new() };
-        Self {
-            states: states.with_promises(positions),
+        let states = |rounds| {
+            let states = States::new(log, rounds).with_promises(positions.clone());
+            states.with_seed(search.seed).since(search.since)
+        };
+        let (rounds, spread) = match search.amount {
+            Amount::All => (0, Spread { most: u64::MAX, of: 0 }),
+            Amount::Most(most) => (u64::MAX, Spread { most, of: count(states(0), most, stop)? }),
+        };
+        Ok(Self {
+            states: states(rounds).ending_after_idle(IDLE_ROUNDS),
+            spread,
             number: 0,
+            taken: 0,
             checked: [0; Kind::ALL.len()],
             failing: Vec::new(),
             is_over: false,
-        }
+        })
     }
 
     /// The next state of a shard, with its number.
     fn next(&mut self, search: &Search<'_>) -> Result<Option<(u64, State)>, TryError> {
         let Shard { number: part, of } = search.shard;
         loop {
-            let is_enough = matches!(search.amount, Amount::First(most) if self.number >= most);
-            if self.is_over || is_enough {
+            if self.is_over || self.taken >= self.spread.most {
                 return Ok(None);
             }
             let Some((state, _)) = self.states.next_new()? else {
@@ -166,10 +180,39 @@ impl<'a> Tried<'a> {
             };
             let number = self.number;
             self.number += 1;
-            if number % of == part - 1 {
-                return Ok(Some((number, state)));
+            if self.spread.takes(number) {
+                let turn = self.taken % of;
+                self.taken += 1;
+                if turn == part - 1 {
+                    return Ok(Some((number, state)));
+                }
             }
         }
+    }
+}
+
+/// How many states there are before those by chance.
+fn count(mut states: States<'_>, most: u64, stop: &AtomicBool) -> Result<u64, TryError> {
+    let mut number = 0;
+    while most > 0 && !stop.load(Relaxed) && states.next_new()?.is_some() {
+        number += 1;
+    }
+    Ok(number)
+}
+
+/// Which of the states are tried if there are more than one wants: the tape is long, and its end as interesting as its beginning.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    most: u64,
+    /// States before those by chance.
+    of: u64,
+}
+
+impl Spread {
+    /// Whether the state of a number, from 0, is one of them.
+    fn takes(self, number: u64) -> bool {
+        let before = |number| u128::from(number) * u128::from(self.most) / u128::from(self.of);
+        self.of <= self.most || before(number) < before(number + 1)
     }
 }
 
@@ -202,5 +245,21 @@ fn work(
         let checked = tried.checked.iter().sum();
         drop(tried);
         (search.progress)(checked, u64::try_from(failing).unwrap_or(u64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_states_are_spread_over_all() {
+        let taken = |most, of| -> Vec<u64> {
+            (0..of).filter(|number| Spread { most, of }.takes(*number)).collect()
+        };
+        assert_eq!(taken(3, 10), [3, 6, 9]);
+        assert_eq!(taken(10, 10), (0..10).collect::<Vec<_>>());
+        assert_eq!(taken(1000, 4999).len(), 1000);
+        assert_eq!(taken(0, 5), [0; 0]);
     }
 }

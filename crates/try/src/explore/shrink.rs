@@ -156,9 +156,20 @@ impl<'a, 'b> Explainer<'a, 'b> {
         Ok(Reason::Lost(fewest.concat()))
     }
 
-    /// The event that makes good what fails at a position, though everything is there that had completed.
+    /// The event that makes good what fails at a position, though everything is there that had completed. Where a state turns good
+    /// and bad again, as a file is overwritten, the last such event says most: it is looked for from the end.
     fn late(&mut self, at: usize) -> Result<usize, TryError> {
-        let (mut fails, mut good) = (at, self.log().events().len());
+        let end = self.log().events().len();
+        let (mut fails, mut good, mut back) = (at, end, 1);
+        while end - at > back {
+            let before = end - back;
+            if self.fails_whole(before, at)? {
+                fails = before;
+                break;
+            }
+            good = before;
+            back *= 2;
+        }
         while good - fails > 1 {
             let middle = fails.midpoint(good);
             if self.fails_whole(middle, at)? { fails = middle } else { good = middle }

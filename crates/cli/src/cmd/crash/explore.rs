@@ -63,7 +63,7 @@ pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
     match text {
         "all" => Ok(Amount::All),
         _ => match text.parse() {
-            Ok(most) => Ok(Amount::First(most)),
+            Ok(most) => Ok(Amount::Most(most)),
             Err(_) => Err("expected a number, or all".to_owned()),
         },
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn amounts_and_parts_are_read() {
         assert_eq!(parse_amount("all"), Ok(Amount::All));
-        assert_eq!(parse_amount("7"), Ok(Amount::First(7)));
+        assert_eq!(parse_amount("7"), Ok(Amount::Most(7)));
         assert!(parse_amount("x").is_err());
         assert_eq!(parse_shard("2/8").unwrap().parts(), (2, 8));
         for text in ["0/8", "9/8", "1", "a/b"] {

@@ -22,7 +22,7 @@ impl Watched {
     pub(crate) fn new(amount: Amount, global: &Global) -> Self {
         let bar = match amount {
             _ if !global.shows_progress() => ProgressBar::hidden(),
-            Amount::First(most) => ProgressBar::new(most),
+            Amount::Most(most) => ProgressBar::new(most),
             Amount::All => ProgressBar::new_spinner(),
         };
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} states, {msg}") {

@@ -257,7 +257,7 @@ impl Try {
     /// Cuts the power, if there is something to look at afterwards.
     fn cut(&self, ran: &Ran, known: &Known, global: &Global) -> Result<Option<Cuts>, CliError> {
         let is_unchecked = self.fs == FileSystem::None && self.check.is_none();
-        if self.states == Amount::First(0) || is_unchecked {
+        if self.states == Amount::Most(0) || is_unchecked {
             return Ok(None);
         }
         let log = Arc::new(ran.tape.log()?);
