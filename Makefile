@@ -54,6 +54,10 @@ crash-campaign: ## Kill served devices and volumes under load again and again (B
 crash-states: ## Replay what power cuts can leave of file systems on volumes, and check it (BUDGET=short|full; root)
 	scripts/crash-states.sh $(BUDGET)
 
+.PHONY: known-cuts
+known-cuts: ## Programs of which it is known what a power cut does to them (BUDGET=short|full|STATES; root)
+	scripts/known_cuts.py $(BUDGET)
+
 .PHONY: database
 database: ## Kill a served device under a database again and again (BUDGET=short|full)
 	scripts/db-plain.sh
@@ -129,5 +133,6 @@ crash-short:
 	$(MAKE) --no-print-directory crash-campaign BUDGET=short
 	$(MAKE) --no-print-directory crash-states BUDGET=short
 	$(MAKE) --no-print-directory flaky BUDGET=short
+	scripts/known_cuts.py short sqlite-full sqlite-extra rename onefold
 database-short:
 	$(MAKE) --no-print-directory database BUDGET=short
