@@ -3,9 +3,9 @@
 # packages that are fetched on the first run into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the
 # packages cannot be had it says so and ends with 0; ONEFOLD_REQUIRE=guest makes that an error.
 #
-#   scripts/guest.sh [baseline|concurrent|fidelity|fua|images|volume|single|sums]...
+#   scripts/guest.sh [baseline|concurrent|fidelity|fua|images|log|volume|single|sums]...
 #
-# fidelity, images, volume, single and sums if nothing is named.
+# fidelity, images, log, volume, single and sums if nothing is named.
 #
 # baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
 #           GUEST_SECONDS=15 the time that each writes.
@@ -18,18 +18,20 @@
 # images    volumes of onefold-zoned after power cuts: dmzadm --check, read and written by dm-zoned, and read here again; and
 #           dm-zoned refuses those with a journal block map (the first seed; needs an opened one before). GUEST_SEEDS="1 2 3" are
 #           the seeds, GUEST_KINDS="opened raw map returned" which of them.
+# log       ext4 on the kernel's dm-log-writes on a served SSD that keeps a tape: `onefold crash` finds the same states in the kernel's
+#           log as in the tape, and, as root, in none of them a file is missing that was synchronised.
 # volume    a volume of mode log on a zoned block device, served over NBD: ext4, fio with verify, e2fsck, check.
 # single    the same with policy dmz on one device with conventional zones; then dm-zoned takes it over.
 # sums      dm-zoned and dmzadm take a volume of policy dmz, and refuse one whose cache has checksums.
 #
-# volume, single and sums build onefold (debug) for the guest; ONEFOLD=PROGRAM replaces it.
+# log, volume, single and sums build onefold (debug) for the guest; ONEFOLD=PROGRAM replaces it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help) sed -n '2,25p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,27p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
-[ $# -gt 0 ] || set -- fidelity images volume single sums
+[ $# -gt 0 ] || set -- fidelity images log volume single sums
 lack() {
   echo "skipped: the guest with the kernel's dm-zoned ($1)"
   case ",${ONEFOLD_REQUIRE:-}," in *,guest,*) exit 1 ;; esac
@@ -137,6 +139,30 @@ with_onefold() {
   cat "$work/$1/output"
 }
 
+# The states of a tape or of a log by kind, each with its digest.
+states_of() {
+  "$@" --format json | python3 -c '
+import json, sys
+for line in sorted({f"{state["kind"]} {state["digest"]}" for state in json.load(sys.stdin)["states"]}):
+    print(line)'
+}
+
+log() {
+  local onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/debug/onefold} states=$work/log/states base=$work/log/base.img of_log
+  command -v python3 >/dev/null || { echo "skipped: dm-log-writes (python3 is missing)"; return 0; }
+  folder log 256 1
+  rm "$work/log/zoned.img"
+  with_onefold log 1M "sh ./log.sh" || return 1
+  truncate -s 64M "$base"
+  of_log=(--log "$work/log/regular.img" --base "$base")
+  states_of "$onefold" crash list "$work/log/tape" >"$states-tape" || return 1
+  states_of "$onefold" crash list "${of_log[@]}" >"$states-log" || return 1
+  diff --label tape --label dm-log-writes -u "$states-tape" "$states-log" || { echo "other states"; return 1; }
+  echo "$(wc -l <"$states-log") states, the same in both: $(cut -d' ' -f1 "$states-log" | uniq -c | xargs)"
+  [ "$(id -u)" = 0 ] || return 0
+  "$onefold" crash explore "${of_log[@]}" --from made --check "sh $PWD/scripts/guest/log-check.sh"
+}
+
 volume() {
   folder volume 1 1024
   rm "$work/volume/regular.img"
@@ -157,10 +183,10 @@ sums() {
 status=0
 for name in "$@"; do
   case $name in
-    baseline | concurrent | fidelity | fua | images | volume | single | sums)
+    baseline | concurrent | fidelity | fua | images | log | volume | single | sums)
       printf '== guest: %s\n' "$name"
       $name || { echo "FAIL  guest: $name"; status=1; } ;;
-    *) echo "guest: $name is not baseline, concurrent, fidelity, fua, images, volume, single or sums; see --help" >&2; exit 2 ;;
+    *) echo "guest: $name is not baseline, concurrent, fidelity, fua, images, log, volume, single or sums; see --help" >&2; exit 2 ;;
   esac
 done
 exit "$status"

@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/onefold-guest
 programs="fio dmsetup dm-zoned-tools e2fsprogs util-linux busybox-static nbd-client kmod"
-modules="virtio_pci virtio_blk nvme null_blk dm-zoned crc32c_generic ext4 nbd fuse loop 9p 9pnet_virtio"
+modules="virtio_pci virtio_blk nvme null_blk dm-zoned dm-log-writes crc32c_generic ext4 nbd fuse loop 9p 9pnet_virtio"
 
 exec 3>&1
 lack() { echo "$1" >&3; exit 3; }

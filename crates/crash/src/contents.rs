@@ -1,6 +1,7 @@
 //! What a disk holds in a state, unit by unit, and a digest by which equal contents are known.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
@@ -10,9 +11,16 @@ use crate::CrashError;
 use crate::log::{Log, What};
 use crate::state::{Pending, Piece, State};
 
-/// Sum over all units that differ from the disk before: equal contents, equal digests.
+/// Sum over all units that differ from the disk before: equal contents, equal digests. Of logs of one disk with units of one size
+/// digests can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest(u128);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
 
 /// Which version of a unit is there, as an index into all versions; `None` is the disk before.
 pub(crate) fn chosen(log: &Log, state: &State, unit: u64) -> Option<usize> {

@@ -1,5 +1,6 @@
 //! `onefold crash` as a user runs it. A small store forgets one fsync, and each time that is found.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -290,6 +291,10 @@ fn states_of_a_log_are_listed_and_written_as_images() {
     let names: Vec<_> =
         json["states"].as_array().unwrap().iter().map(|state| &state["name"]).collect();
     assert_eq!(names, ["e0", "e2", "e5", "e4-all", "e1-miss1.1", "e1-miss1.0"]);
+    let digests: Vec<_> =
+        json["states"].as_array().unwrap().iter().map(|state| &state["digest"]).collect();
+    assert_eq!((digests[0], digests[2] == digests[3]), (&"0".repeat(32).into(), true), "{json:#}");
+    assert_eq!(digests.iter().map(|digest| digest.as_str()).collect::<BTreeSet<_>>().len(), 5);
     let lines = String::from_utf8(run(&["list"]).stdout).unwrap();
     assert!(lines.contains("\ndurable         3\n") && lines.ends_with("e1-miss1.0\n"), "{lines}");
     let image = folder.0.join("state.img");

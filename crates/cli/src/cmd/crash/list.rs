@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_crash::{Kind, State, States, What};
+use onefold_crash::{Digest, Kind, State, States, What};
 use serde_json::json;
 
 use super::{LogArgs, Opened};
@@ -23,11 +23,14 @@ pub(crate) struct List {
 }
 
 /// The states of a log but those by chance, and how many had the content of another.
-pub(super) fn states(opened: &Opened, most: usize) -> Result<(Vec<State>, u64), CliError> {
+pub(super) fn states(
+    opened: &Opened,
+    most: usize,
+) -> Result<(Vec<(State, Digest)>, u64), CliError> {
     let mut states = States::new(&opened.log, 0).with_promises(opened.promises()?.positions());
     let mut list = Vec::new();
     while list.len() < most
-        && let Some((state, _)) = states.next_new()?
+        && let Some(state) = states.next_new()?
     {
         list.push(state);
     }
@@ -39,7 +42,7 @@ impl List {
         let opened = self.log.open(self.tape.as_ref(), global)?;
         let log = &opened.log;
         let (states, repeated) = states(&opened, usize::MAX)?;
-        let count = |kind: Kind| states.iter().filter(|state| state.kind() == kind).count();
+        let count = |kind: Kind| states.iter().filter(|(state, _)| state.kind() == kind).count();
         let kinds = Kind::ALL.map(|kind| (kind.name(), count(kind)));
         let flushes = log.events().iter().filter(|event| event.what == What::Flush).count();
         let entries = log.events().last().map_or(0, |event| event.entry);
@@ -48,8 +51,9 @@ impl List {
                 kinds.iter().map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
             let list: Vec<_> = (0..)
                 .zip(&states)
-                .map(|(number, state): (u64, _)| {
-                    json!({"number": number, "name": state.name(log), "kind": state.kind().name()})
+                .map(|(number, (state, digest)): (u64, _)| {
+                    let (name, kind) = (state.name(log), state.kind().name());
+                    json!({"number": number, "name": name, "kind": kind, "digest": digest.to_string()})
                 })
                 .collect();
             let all = json!({
@@ -73,7 +77,7 @@ impl List {
                 let _ = writeln!(text, "{name:8} {count:8}");
             }
             let _ = writeln!(text, "{:8} {repeated:8}  (the content of another state)", "repeated");
-            for state in &states {
+            for (state, _) in &states {
                 let _ = writeln!(text, "{}", state.name(log));
             }
             text

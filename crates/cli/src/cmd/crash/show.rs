@@ -221,7 +221,7 @@ impl Serve {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let opened = self.log.open(self.tape.as_ref(), global)?;
         let (states, _) = states(&opened, LISTED)?;
-        let names: Vec<_> = states.iter().map(|state| state.name(&opened.log)).collect();
+        let names: Vec<_> = states.iter().map(|(state, _)| state.name(&opened.log)).collect();
         let signals = global.interrupt.serving();
         let count = names.len();
         let folder = Folder::mount(StateFiles::new(Arc::clone(&opened.log), names), &self.fuse)
