@@ -24,7 +24,7 @@ for n in 1 2 3 4 5 6; do
   echo loose >/mnt/loose$n
   sync /mnt/f$n
   sync /mnt
-  step dmsetup message log 0 mark "file $n"
+  step dmsetup message log 0 mark file-$n
 done
 step umount /mnt
 step dmsetup remove log

@@ -1,11 +1,13 @@
 //! Goes through the states with several threads, and explains those that fail.
 
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use onefold_crash::{Kind, Log, State, States};
+use onefold_units::convert::u64_from;
 
 use super::bench::{Bench, Checks, Problem, Workshop};
 use super::promises::Promises;
@@ -126,7 +128,10 @@ pub fn explore(
 /// What was tried so far.
 struct Tried<'a> {
     states: States<'a>,
-    spread: Spread,
+    /// States to try before others are asked for, each with its number.
+    chosen: VecDeque<(u64, State)>,
+    /// How many to try.
+    most: u64,
     /// Number of the next state.
     number: u64,
     /// States of all shards that were taken so far.
@@ -145,74 +150,105 @@ impl<'a> Tried<'a> {
         search: &Search<'_>,
         stop: &AtomicBool,
     ) -> Result<Self, TryError> {
+        let (most, rounds) = match search.amount {
+            Amount::All => (u64::MAX, 0),
+            Amount::Most(most) => (most, u64::MAX),
+        };
         // Without a check nobody asks what was promised.
         let has_check = search.checks.command.is_some();
         let positions = if has_check { promises.positions() } else { Vec::new() };
-        let states = |rounds| {
-            let states = States::new(log, rounds).with_promises(positions.clone());
-            states.with_seed(search.seed).since(search.since)
-        };
-        let (rounds, spread) = match search.amount {
-            Amount::All => (0, Spread { most: u64::MAX, of: 0 }),
-            Amount::Most(most) => (u64::MAX, Spread { most, of: count(states(0), most, stop)? }),
-        };
-        Ok(Self {
-            states: states(rounds).ending_after_idle(IDLE_ROUNDS),
-            spread,
+        let states = States::new(log, rounds).with_seed(search.seed).since(search.since);
+        let mut tried = Self {
+            states: states.ending_after_idle(IDLE_ROUNDS).with_promises(positions),
+            chosen: VecDeque::new(),
+            most,
             number: 0,
             taken: 0,
             checked: [0; Kind::ALL.len()],
             failing: Vec::new(),
             is_over: false,
-        })
+        };
+        if let Amount::Most(most) = search.amount {
+            tried.choose(most, stop)?;
+        }
+        Ok(tried)
+    }
+
+    /// Chooses states that are evenly spread over all but those by chance: the end of a long tape is as interesting as its beginning.
+    fn choose(&mut self, most: u64, stop: &AtomicBool) -> Result<(), TryError> {
+        let mut spread = Spread::new(most);
+        while most > 0 && !stop.load(Relaxed) {
+            let Some((number, state)) = self.ask()? else { break };
+            let is_by_chance = state.kind() == Kind::Random;
+            spread.push(number, state);
+            if is_by_chance {
+                break;
+            }
+        }
+        self.chosen = spread.chosen();
+        Ok(())
+    }
+
+    /// The next state of all.
+    fn ask(&mut self) -> Result<Option<(u64, State)>, TryError> {
+        let next = self.states.next_new()?;
+        Ok(next.map(|(state, _)| {
+            self.number += 1;
+            (self.number - 1, state)
+        }))
     }
 
     /// The next state of a shard, with its number.
     fn next(&mut self, search: &Search<'_>) -> Result<Option<(u64, State)>, TryError> {
         let Shard { number: part, of } = search.shard;
-        loop {
-            if self.is_over || self.taken >= self.spread.most {
-                return Ok(None);
-            }
-            let Some((state, _)) = self.states.next_new()? else {
-                self.is_over = true;
-                return Ok(None);
+        while !self.is_over && self.taken < self.most {
+            let next = match self.chosen.pop_front() {
+                Some(chosen) => Some(chosen),
+                None => self.ask()?,
             };
-            let number = self.number;
-            self.number += 1;
-            if self.spread.takes(number) {
-                let turn = self.taken % of;
-                self.taken += 1;
-                if turn == part - 1 {
-                    return Ok(Some((number, state)));
-                }
+            self.is_over = next.is_none();
+            let turn = self.taken % of;
+            self.taken += u64::from(next.is_some());
+            if turn == part - 1 {
+                return Ok(next);
             }
         }
+        Ok(None)
     }
 }
 
-/// How many states there are before those by chance.
-fn count(mut states: States<'_>, most: u64, stop: &AtomicBool) -> Result<u64, TryError> {
-    let mut number = 0;
-    while most > 0 && !stop.load(Relaxed) && states.next_new()?.is_some() {
-        number += 1;
-    }
-    Ok(number)
-}
-
-/// Which of the states are tried if there are more than one wants: the tape is long, and its end as interesting as its beginning.
-#[derive(Clone, Copy, Debug)]
+/// Keeps a number of states that are evenly spread over those that come, without knowing how many these are.
 struct Spread {
     most: u64,
-    /// States before those by chance.
-    of: u64,
+    /// Of so many that came one is kept.
+    stride: u64,
+    /// At most twice as many as wanted.
+    kept: Vec<(u64, State)>,
 }
 
 impl Spread {
-    /// Whether the state of a number, from 0, is one of them.
-    fn takes(self, number: u64) -> bool {
-        let before = |number| u128::from(number) * u128::from(self.most) / u128::from(self.of);
-        self.of <= self.most || before(number) < before(number + 1)
+    const fn new(most: u64) -> Self {
+        Self { most, stride: 1, kept: Vec::new() }
+    }
+
+    fn push(&mut self, number: u64, state: State) {
+        if !number.is_multiple_of(self.stride) {
+            return;
+        }
+        self.kept.push((number, state));
+        if u64_from(self.kept.len()) > self.most.saturating_mul(2) {
+            self.stride *= 2;
+            self.kept.retain(|(number, _)| number.is_multiple_of(self.stride));
+        }
+    }
+
+    /// What is wanted of what is kept.
+    fn chosen(self) -> VecDeque<(u64, State)> {
+        let (most, kept) = (u128::from(self.most), self.kept.len() as u128);
+        let before = |number: usize| number as u128 * most / kept;
+        let is_chosen = |number: usize| kept <= most || before(number) < before(number + 1);
+        let numbered = self.kept.into_iter().enumerate();
+        numbered.filter(|(number, _)| is_chosen(*number)).map(|(_, state)| state).collect()
     }
 }
 
@@ -254,12 +290,17 @@ mod tests {
 
     #[test]
     fn few_states_are_spread_over_all() {
-        let taken = |most, of| -> Vec<u64> {
-            (0..of).filter(|number| Spread { most, of }.takes(*number)).collect()
+        let chosen = |most, of| -> Vec<u64> {
+            let mut spread = Spread::new(most);
+            (0..of).for_each(|number| spread.push(number, State::missing(0, Vec::new())));
+            spread.chosen().into_iter().map(|(number, _)| number).collect()
         };
-        assert_eq!(taken(3, 10), [3, 6, 9]);
-        assert_eq!(taken(10, 10), (0..10).collect::<Vec<_>>());
-        assert_eq!(taken(1000, 4999).len(), 1000);
-        assert_eq!(taken(0, 5), [0; 0]);
+        assert_eq!(chosen(3, 4), [1, 2, 3]);
+        assert_eq!(chosen(10, 10), (0..10).collect::<Vec<_>>());
+        let few = chosen(1000, 4999);
+        assert_eq!(few.len(), 1000);
+        let steps = few.windows(2).map(|two| two[1] - two[0]);
+        assert!(few[0] < 10 && few[999] >= 4990 && steps.clone().all(|step| step <= 8), "{few:?}");
+        assert_eq!(chosen(0, 5), [0; 0]);
     }
 }
