@@ -28,7 +28,7 @@ KEPT, LOST, DAMAGED = set(), {1}, {1, 2}
 @dataclass(frozen=True)
 class Case:
     name: str
-    # Program with its argument, and check.
+    # Program with its argument, and check; without one mounting and the file system's own check count.
     program: str
     check: str
     # Exit codes of the check in failing states, of which there have to be some unless it is empty.
@@ -38,6 +38,8 @@ class Case:
     prepare: str = ""
     # Options of the search.
     search: str = ""
+    # Whether the program keeps the tape itself, of a device that it serves.
+    is_served: bool = False
     # Share of the states: those of a server that has to start take long.
     share: float = 1.0
     # Whether a short budget is enough to find it.
@@ -83,6 +85,8 @@ CASES = [
     Case("postgresql", "postgresql.sh", "postgresql-check.sh", KEPT, tools="psql setpriv", search="--jobs 1", share=0.1),
     own("volume"),
     own("dmz"),
+    Case("ext4-on-volume", "own.sh tape volume", "", KEPT, is_served=True),
+    Case("ext4-on-dmz", "own.sh tape dmz", "", KEPT, is_served=True),
 ]
 
 
@@ -93,22 +97,30 @@ def shell(words: str) -> str:
     return " ".join([interpreter, str(FOLDER / program), *arguments])
 
 
-def run(*words: object, codes=(0,)) -> None:
+def run(*words: object, codes=(0,), folder=None) -> None:
     command = [str(word) for word in words]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False, cwd=folder)
     if done.returncode not in codes:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+
+
+def record(case: Case, onefold: str, tape: Path) -> None:
+    if case.is_served:
+        run(*shell(case.program).split(), tape, folder=tape.parent)
+        return
+    prepare = ["--prepare", shell(case.prepare)] if case.prepare else []
+    options = f"--size 1GiB {case.options}" if "--size" not in case.options else case.options
+    common = ["--quiet", "--drives", "none", "--states", 0, "--tape", tape, "-o", tape.parent / "account"]
+    run(onefold, "try", *options.split(), *prepare, *common, "--", *shell(case.program).split())
 
 
 def explore(case: Case, states: int, onefold: str, folder: Path) -> dict:
     """Result of the search in the states of one run."""
     tape, result = folder / "tape", folder / "result.json"
-    prepare = ["--prepare", shell(case.prepare)] if case.prepare else []
-    options = f"--size 1GiB {case.options}" if "--size" not in case.options else case.options
-    common = ["--quiet", "--drives", "none", "--states", 0, "--tape", tape, "-o", folder / "account"]
-    run(onefold, "try", *options.split(), *prepare, *common, "--", *shell(case.program).split())
+    record(case, onefold, tape)
+    check = ["--check", shell(case.check)] if case.check else []
     search = ["--states", states, *case.search.split(), "--format", "json", "-o", result]
-    run(onefold, "crash", "explore", tape, "--check", shell(case.check), *search, codes=(0, 7))
+    run(onefold, "crash", "explore", tape, *check, *search, codes=(0, 7))
     return json.loads(result.read_text())
 
 

@@ -2,6 +2,7 @@
 # synchronised and announced. With dmz there is a zoned drive and a cache device besides.
 #
 #   own.sh prepare|run|check volume|dmz
+#   own.sh tape volume|dmz TAPE     in an empty folder: a tape of what the file system asks of the served volume
 #
 # Check: exit code 1: an announced file is gone or not as written; 2: the volume or its file system is damaged.
 onefold=${ONEFOLD:-onefold} image=$PWD/own.img work=$(mktemp --directory) server='' loop=''
@@ -9,12 +10,16 @@ options=''
 [ "$2" = volume ] || options="--cache $PWD/cache.img"
 mkdir "$work/fuse" "$work/mnt"
 
-finish() {
-  code=$?
+stop() {
   ! mountpoint -q "$work/mnt" || umount "$work/mnt"
   [ -z "$loop" ] || losetup --detach "$loop"
   # The kernel lets go of the loop device a moment later.
   [ -z "$server" ] || { sleep 0.1; kill -TERM "$server"; wait "$server"; }
+  loop='' server=''
+}
+finish() {
+  code=$?
+  stop
   rm -rf "$work"
   exit $code
 }
@@ -31,26 +36,34 @@ create() {
 }
 serve() {
   # shellcheck disable=SC2086
-  "$onefold" volume serve "$image" $options --fuse "$work/fuse" > "$work/log" 2>&1 &
+  "$onefold" volume serve "$image" $options --fuse "$work/fuse" "$@" > "$work/log" 2>&1 &
   server=$!
   until [ -s "$work/fuse/disk" ]; do kill -0 $server 2> /dev/null || damaged serve; sleep 0.02; done
   loop=$(losetup --find --show --direct-io=on "$work/fuse/disk") || exit 3
 }
 
+write_files() {
+  mount "$loop" "$work/mnt" || exit 3
+  for n in $(seq 12); do
+    seq "$n" $((n + 3000)) > "$work/mnt/f$n"
+    sync "$work/mnt/f$n" "$work/mnt"
+    echo "file $n"
+  done
+}
+
 case $1 in
-  prepare)
+  prepare | tape)
     create "$2" > "$work/log" 2>&1 || damaged create
     serve
     mkfs.ext4 -q "$loop"
+    [ "$1" = tape ] || exit 0
+    stop
+    serve --tape "$3"
+    write_files
     ;;
   run)
     serve
-    mount "$loop" "$work/mnt" || exit 3
-    for n in $(seq 12); do
-      seq "$n" $((n + 3000)) > "$work/mnt/f$n"
-      sync "$work/mnt/f$n" "$work/mnt"
-      echo "file $n"
-    done
+    write_files
     ;;
   check)
     # shellcheck disable=SC2086

@@ -32,7 +32,7 @@ pub enum ConfigError {
     #[error(
         "capacity.logical{} is {logical} B, but {usable} B of flash are usable beside the reserve of \
          {reserve} superblocks per pool (of {superblocks}): lower capacity.logical{} or ftl.gc_start, \
-         or add geometry.blocks",
+         add geometry.blocks, or make superblocks smaller with geometry.pages",
         with_snapshots(*snapshots, " with capacity.snapshots"), with_snapshots(*snapshots, ", capacity.snapshots")
     )]
     NoSpace {

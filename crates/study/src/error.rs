@@ -79,6 +79,16 @@ pub enum StudyError {
         /// What is wrong with it, with the limit.
         problem: String,
     },
+    /// A point whose configuration is not accepted.
+    #[error("{origin}: {point}: {problem}")]
+    Point {
+        /// Where the points stand.
+        origin: Origin,
+        /// The point, in words.
+        point: String,
+        /// What is wrong with its configuration.
+        problem: String,
+    },
     /// A source that does not fit the device or its neighbours.
     #[error("workload {workload}, source {name}: {problem}")]
     Source {
@@ -104,7 +114,7 @@ pub enum StudyError {
         path: PathBuf,
     },
     /// No such axis.
-    #[error("--by is `{found}`, expected an axis on which points differ: {known}")]
+    #[error("--by is `{found}`, expected an axis of the study: {known}")]
     Axis {
         /// What was asked for.
         found: String,
@@ -183,6 +193,7 @@ impl StudyError {
             | Self::UnknownKey { .. }
             | Self::Missing { .. }
             | Self::Value { .. }
+            | Self::Point { .. }
             | Self::Source { .. }
             | Self::Preset(_) => Fault::Study,
             Self::Trace { .. } => Fault::Trace,
@@ -199,7 +210,7 @@ impl StudyError {
             Self::Syntax { .. } => "study::syntax",
             Self::UnknownKey { .. } => "study::unknown_key",
             Self::Missing { .. } => "study::missing_key",
-            Self::Value { .. } => "study::value",
+            Self::Value { .. } | Self::Point { .. } => "study::value",
             Self::Source { .. } => "study::source",
             Self::Only { .. } => "study::only",
             Self::Axis { .. } => "study::axis",

@@ -92,6 +92,9 @@ impl QuestionArgs {
                 CliError::new(Exit::Usage, "study::metric", text)
             })
         };
+        for axis in &self.by {
+            study.expect_axis(axis)?;
+        }
         Ok(Question {
             metrics: self
                 .metrics

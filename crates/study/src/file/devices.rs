@@ -368,7 +368,10 @@ fn try_all(parsed: &Study, devices: &Devices, place: &Field<'_>) -> Result<u64, 
                 let bytes = config.and_then(|config| config.logical_bytes());
                 let bytes = bytes.map_err(|error| {
                     let (load, device) = (&parsed.workloads[load].name, &devices.choices[device]);
-                    place.refuse(format_args!("{load}, {}: {error}", device.label))
+                    let help = Some(error.help()).filter(|help| help.starts_with("did you mean"));
+                    let help = help.map_or_else(String::new, |help| format!("; {help}"));
+                    let point = format!("{load}, {}", device.label);
+                    place.refuse_point(point, format!("{error}{help}"))
                 })?;
                 first.get_or_insert(bytes);
             }

@@ -129,6 +129,12 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// A refusal of one point of the study that this value makes.
+    pub(crate) fn refuse_point(&self, point: String, problem: String) -> StudyError {
+        let origin = self.reader.origin(self.value.span().start);
+        StudyError::Point { origin, point, problem }
+    }
+
     pub(crate) fn text(&self) -> Result<&'a str, StudyError> {
         match self.value.get_ref() {
             DeValue::String(text) if text.chars().all(|c| !c.is_control()) => Ok(text),

@@ -152,10 +152,7 @@ impl Ranking {
         let points = points(rows);
         let axes = differing(&points);
         for by in &question.by {
-            if !axes.contains(by) && by != "seed" {
-                let known = axes.join(", ");
-                return Err(StudyError::Axis { found: by.clone(), known });
-            }
+            expect_axis(by, names(&points))?;
         }
         let metrics = metrics(study, question, &points);
         let by: Vec<String> = match (question.by.as_slice(), &study.devices) {
@@ -235,19 +232,47 @@ fn points(rows: &[Row]) -> Vec<Point<'_>> {
     points
 }
 
-/// The axes on which points differ, in their order.
-fn differing(points: &[Point<'_>]) -> Vec<String> {
+/// The axes of points but the seed, in their order.
+fn names<'a>(points: &[Point<'a>]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for one in points.iter().flat_map(|point| &point.first.axes) {
         if one.axis != "seed" && !names.contains(&one.axis.as_str()) {
             names.push(&one.axis);
         }
     }
+    names
+}
+
+/// The axes on which points differ, in their order.
+fn differing(points: &[Point<'_>]) -> Vec<String> {
     let differs = |axis: &&str| {
         let values: BTreeSet<Option<&str>> = points.iter().map(|point| point.on(axis)).collect();
         values.len() > 1
     };
-    names.into_iter().filter(differs).map(str::to_owned).collect()
+    names(points).into_iter().filter(differs).map(str::to_owned).collect()
+}
+
+fn expect_axis(found: &str, mut known: Vec<&str>) -> Result<(), StudyError> {
+    if !known.contains(&"seed") {
+        known.push("seed");
+    }
+    if known.contains(&found) {
+        return Ok(());
+    }
+    Err(StudyError::Axis { found: found.to_owned(), known: known.join(", ") })
+}
+
+impl Study {
+    /// Refuses what is no axis of a grid, before it runs. What other studies have shows in their rows.
+    ///
+    /// # Errors
+    /// It is none: those there are.
+    pub fn expect_axis(&self, name: &str) -> Result<(), StudyError> {
+        let devices = self.devices.as_ref().filter(|devices| devices.is_grid());
+        devices.map_or(Ok(()), |devices| {
+            expect_axis(name, devices.axes.iter().map(String::as_str).collect())
+        })
+    }
 }
 
 /// What is shown: what is asked for, or what the study or most people ask for; only what some point has.

@@ -126,10 +126,7 @@ fn files(fs: &FileSystem) -> String {
 fn notes(account: &Account) -> Vec<String> {
     let mut notes: Vec<String> = account.aged().into_iter().collect();
     if account.drives.iter().any(|drive| drive.life.days.is_some()) {
-        notes.push(
-            "life: of a drive of this size at this rate; twice the size lasts twice as long"
-                .to_owned(),
-        );
+        notes.push(account.lives());
     }
     notes.extend(account.doubts());
     let remarks = account.file_system.iter().flat_map(|fs| &fs.remarks);
