@@ -425,6 +425,12 @@ impl<M: Media> Ftl<M> {
         let _ = self.nand.grow_old(self.alloc);
     }
 
+    /// Superblocks taken into use in the life of the drive, the unit of [`FaultSpec::die`].
+    #[must_use]
+    pub const fn taken_superblocks(&self) -> u64 {
+        self.alloc
+    }
+
     /// Pages programmed so far, by cause.
     #[must_use]
     pub const fn programs(&self) -> &CauseCounts {

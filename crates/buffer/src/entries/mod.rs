@@ -139,6 +139,13 @@ impl Entries {
         self.len(list) == 0
     }
 
+    /// The page of an entry or ghost, as [`Self::find`] takes it.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, id: NodeId) -> u32 {
+        self.slab.node(id).key
+    }
+
     /// Whether an entry has dirty parts.
     #[must_use]
     #[inline]

@@ -386,8 +386,8 @@ fn a_shell_runs_in_a_state() {
     let shell = |command: &str| onefold(&["crash", "shell", text(&tape), &last, "-c", command]);
     let output = shell("head -c 10 table; echo lost > new; exit 9");
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(9), &b"table 4\n\0\0"[..]));
-    let output = shell("test ! -e new && echo $ONEFOLD_STATE");
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{last}\n"));
+    let output = shell("test ! -e new && echo $ONEFOLD_STATE; grep -c committed $ONEFOLD_STDOUT");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{last}\n{COMMITS}\n"));
 
     let (fuse, mnt) = (folder.0.join("fuse"), folder.0.join("mnt"));
     fs::create_dir(&fuse).unwrap();

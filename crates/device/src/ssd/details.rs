@@ -25,6 +25,8 @@ pub struct SsdDetails {
     pub space: SpaceMap,
     /// Superblocks that failed or wore out since the device was made; bad ones from the factory are not among them.
     pub retired_superblocks: u32,
+    /// Superblocks taken into use in the life of the drive, each as often as that happened. After a kill it may be up to 64 too high.
+    pub taken_superblocks: u64,
     /// The die that failed, and what was lost with it.
     pub failed_die: Option<FailedDie>,
     /// Erases per superblock.
@@ -60,6 +62,7 @@ impl SsdDetails {
             logical_bytes: ssd.capacity(),
             space,
             retired_superblocks: space.bad_superblocks.saturating_sub(factory),
+            taken_superblocks: ftl.taken_superblocks(),
             failed_die: ftl.failed_die(),
             wear: ftl.wear(),
             free_superblocks: ftl.free_superblocks(),

@@ -1,6 +1,5 @@
 //! One state after the other: mounted, checked by the user's command, and by the tool of its file system.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use onefold_serve::Folder;
 
 use super::check::{self, Ended};
 use super::files::StateFiles;
-use super::promises::{Promise, Promises};
+use super::promises::Promises;
 use crate::TryError;
 use crate::room::{FileSystem, MARKS_VARIABLE, Mounted, Place};
 
@@ -202,12 +201,7 @@ impl Bench<'_> {
         if self.written == counts {
             return Ok(());
         }
-        for (name, promises) in [("stdout", lines), ("marks", marks)] {
-            let path = self.folder.join(name);
-            let line = |promise: &Promise| format!("{}\n", promise.text);
-            let text: String = promises.iter().map(line).collect();
-            fs::write(&path, text).map_err(TryError::io("write", &path))?;
-        }
+        self.workshop.promises.write(promised, &self.folder)?;
         self.written = counts;
         Ok(())
     }

@@ -1,7 +1,11 @@
 //! What the program had promised when the power was cut.
 
+use std::fs;
+use std::path::Path;
+
 use onefold_crash::Log;
 
+use crate::TryError;
 use crate::tape::Line;
 
 /// A line or mark, and from when on it counts.
@@ -52,6 +56,21 @@ impl Promises {
     pub fn at(&self, position: usize) -> (&[Promise], &[Promise]) {
         let counted = |all: &Vec<Promise>| all.partition_point(|one| one.from <= position);
         (&self.lines[..counted(&self.lines)], &self.marks[..counted(&self.marks)])
+    }
+
+    /// Writes what counts at a position into `stdout` and `marks` of a folder, a line each, for a check.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn write(&self, position: usize, folder: &Path) -> Result<(), TryError> {
+        let (lines, marks) = self.at(position);
+        for (name, promises) in [("stdout", lines), ("marks", marks)] {
+            let path = folder.join(name);
+            let line = |promise: &Promise| format!("{}\n", promise.text);
+            let text: String = promises.iter().map(line).collect();
+            fs::write(&path, text).map_err(TryError::io("write", &path))?;
+        }
+        Ok(())
     }
 
     /// The last one that counts at a position, and says something.

@@ -187,6 +187,10 @@ impl Shell {
         let directory = shown.mounted.as_ref().map_or(&*own, Mounted::directory);
         command.current_dir(directory).env("ONEFOLD_DEVICE", &shown.file);
         command.env("ONEFOLD_STATE", state.name(&opened.log));
+        let promised = shown.place.folder("promised")?;
+        opened.promises()?.write(state.at(), &promised)?;
+        command.env("ONEFOLD_STDOUT", promised.join("stdout"));
+        command.env("ONEFOLD_MARKS", promised.join("marks"));
         if self.command.is_none() {
             global.say("a shell in the state; what is written there is gone when it ends");
         }

@@ -20,6 +20,7 @@ pub(super) fn apply(
     let options = OpenOptions::new(Latency::None);
     let device = SsdDevice::open(image, &config.ssd(global.seed)?, options)?.device;
     let used = write(age, &device, u64::from(config.geometry()?.unit_bytes()), global);
+    let used = used.map_err(|error| error.help(why(&device)));
     let waf = device.snapshot().and_then(|snapshot| snapshot.write_amplification);
     let closed = device.close();
     used?;
@@ -31,6 +32,22 @@ pub(super) fn apply(
         waf.unwrap_or(0.0),
     ));
     Ok(())
+}
+
+/// What faults did to the drive, and what to do.
+fn why(device: &SsdDevice) -> String {
+    let Some(details) = device.details() else { return String::new() };
+    let faults = match details.failed_die {
+        Some(failed) => format!("die {} failed by faults.die", failed.die),
+        None => format!(
+            "faults retired {} of {} superblocks",
+            details.retired_superblocks, details.space.superblocks
+        ),
+    };
+    let taken = details.taken_superblocks;
+    format!(
+        "{faults} after {taken} were taken into use: lower the faults, raise faults.die, or age less"
+    )
 }
 
 fn write(age: Age, device: &SsdDevice, unit: u64, global: &Global) -> Result<(), CliError> {

@@ -79,6 +79,7 @@ pub(crate) fn details(details: &SsdDetails) -> Value {
             "reserve_superblocks": space.reserve_superblocks,
             "checkpoint_superblocks": space.checkpoint_superblocks,
             "free_superblocks": details.free_superblocks,
+            "taken_superblocks": details.taken_superblocks,
             "slots": space.slots,
             "data_slots": space.data_slots,
             "usable_pages": space.usable_pages,
@@ -181,12 +182,13 @@ pub(super) fn table(value: &Value) -> String {
     row(
         "superblocks",
         format!(
-            "{} of {} slots; {} free, {} bad, {} hold checkpoints",
+            "{}, each of {} mapping units; {} free, {} bad, {} hold checkpoints; {} taken into use so far",
             space["superblocks"],
             space["slots"],
             space["free_superblocks"],
             space["bad_superblocks"],
             space["checkpoint_superblocks"],
+            space["taken_superblocks"],
         ),
     );
     let died = &value["failed_die"];
