@@ -20,6 +20,8 @@ packages=(
   "f2fs-tools:F2FS, for the journal detector"
   "fdisk:sfdisk, for partitions that the journal detector reads"
   "fuse3:mounting the device as a file"
+  "sqlite3:the demo, and power cuts of a known program"
+  "libxml2-utils:xmllint, for results as JUnit"
   "zstd:looking into compressed traces"
   "valgrind:instruction counts of the buffer policies"
 )

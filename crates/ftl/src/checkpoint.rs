@@ -187,7 +187,7 @@ impl<M: Media> Ftl<M> {
         // Entries dumped late may lead to staged slots; what those replace is known nowhere else.
         self.program_all_staged(background(now))?;
         // So may entries of the remap log that collection wrote again.
-        self.write_log()?;
+        self.write_log(now)?;
         if M::STORES {
             self.sync()?;
             let copy = self.layout.nvram.labels[index64(dump.label.generation % 2)];

@@ -442,7 +442,7 @@ impl<M: Media> Ftl<M> {
         self.nand.set_timed(timed);
         self.programmed_at = Nanos::ZERO;
         if let Some(remap) = &mut self.remap {
-            remap.nvram_until = Nanos::ZERO;
+            remap.port.reset();
         }
     }
 }

@@ -256,13 +256,13 @@ impl<M: Media> Ftl<M> {
             self.pools[index(pool)].collection = Some(Collection { cursor, pass, ..running });
             return Ok(());
         }
-        self.write_log()?;
+        let durable = self.write_log(now)?;
         self.pools[index(pool)].collection = None;
         if let Some(remap) = &mut self.remap {
             remap.referrers[index(pool)].clear();
         }
         self.superblocks[victim.index()].state = State::Free;
-        let usable = self.erase(now, victim)?;
+        let usable = self.erase(durable, victim)?;
         self.drop_group(victim);
         if usable {
             self.release(victim);

@@ -11,6 +11,7 @@ use onefold_format::{WriteLogEntry, WriteLogSuper};
 use serde_json::Value;
 
 use crate::common::{Folder, message, text};
+use crate::schemas::{expect_junit, expect_valid};
 
 fn onefold(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_onefold")).args(arguments).output().unwrap()
@@ -169,7 +170,9 @@ fn explored(tape: &Path, more: &[&str]) -> (Option<i32>, Value) {
     let explore = ["crash", "explore", text(tape), "--check", &check, "--format", "json"];
     let output = onefold(&[&explore[..], more].concat());
     let json = serde_json::from_slice(&output.stdout);
-    (output.status.code(), json.unwrap_or_else(|_| panic!("{}", message(&output))))
+    let json = json.unwrap_or_else(|_| panic!("{}", message(&output)));
+    expect_valid(&json);
+    (output.status.code(), json)
 }
 
 /// What was written by the request that a finding names: its first word.
@@ -284,6 +287,7 @@ fn states_of_a_log_are_listed_and_written_as_images() {
     let listed = run(&["list", "--format", "json"]);
     let json: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(json["schema"], "onefold.crash.list/1");
+    expect_valid(&json);
     assert_eq!(
         json["kinds"],
         serde_json::json!({"durable": 3, "prefix": 1, "one": 2, "random": 0})
@@ -350,6 +354,7 @@ fn a_disk_without_file_system_is_explored() {
     let sentence = "1. cut behind entry 1, lost: entry 1, 4 KiB at byte 0; check exited 3: torn\n";
     assert!(said.contains(sentence) && said.contains("e1-miss1.0"), "{said}");
     let xml = String::from_utf8(explore(torn, &["--format", "junit"]).stdout).unwrap();
+    expect_junit(&folder, &xml);
     for part in [
         "<testsuites name=\"onefold\" tests=\"2\" failures=\"1\"",
         "name=\"e1-miss1.0\"",

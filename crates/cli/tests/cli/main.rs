@@ -15,6 +15,7 @@ mod packaging;
 mod power;
 mod remap;
 mod report;
+mod schemas;
 mod serve;
 mod ssd;
 mod ssd_zones;

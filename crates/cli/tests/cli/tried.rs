@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::{Folder, Server, message, text};
+use crate::schemas::expect_valid;
 
 fn onefold(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
@@ -32,7 +33,10 @@ fn tried(options: &[&str], script: &str) -> Option<Output> {
 }
 
 fn result(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", message(output)))
+    let result =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", message(output)));
+    expect_valid(&result);
+    result
 }
 
 /// What is mounted below a folder, and loop devices on its files.
@@ -91,9 +95,12 @@ fn exit_codes_say_what_happened() {
     let table = String::from_utf8(broken.stdout).unwrap();
     assert!(table.contains("budget fs<=4KiB broken") && table.contains("`f`"), "{table}");
     assert_eq!(code(&["--budget", "fs<=4KiB"], "echo x > f; sync f; exit 9").unwrap(), Some(9));
-    let missing =
-        onefold(&["try", "--size", "256MiB", "--", "./no-such-program"]).output().unwrap();
+    let folder = Folder::new("try-codes");
+    let tape = folder.0.join("x.tape");
+    let missing = ["try", "--size", "256MiB", "--tape", text(&tape), "--", "./no-such-program"];
+    let missing = onefold(&missing).output().unwrap();
     assert_eq!(missing.status.code(), Some(127));
+    assert!(!tape.exists(), "nothing was kept");
     assert!(message(&missing).contains("cannot run `./no-such-program`"), "{}", message(&missing));
     let check = ["--states", "20", "--check", "test ! -e f"];
     let fails = tried(&check, "echo x > f; sync f").unwrap();

@@ -9,9 +9,6 @@ use super::groups::{NO_SEGMENT, Segment, Segments};
 use crate::FtlError;
 use crate::ftl::Ftl;
 
-/// NVRAM is read and written in lines of this size (remap.md section 1).
-const LINE_BYTES: u64 = 64;
-
 impl<M: Media> Ftl<M> {
     /// Adds an entry to the group of a superblock; room for it was reserved. It is durable after
     /// [`Ftl::write_log`].
@@ -61,9 +58,9 @@ impl<M: Media> Ftl<M> {
         Ok(Segment { id, life, entries, written: None, sealed: false })
     }
 
-    /// Puts what was appended on the medium. Returns the bytes.
-    pub(crate) fn write_log(&mut self) -> Result<u64, FtlError> {
-        let Some(remap) = &mut self.remap else { return Ok(0) };
+    /// Puts what was appended on the medium; returns when NVRAM has it, if it may begin at `ready`.
+    pub(crate) fn write_log(&mut self, ready: Nanos) -> Result<Nanos, FtlError> {
+        let Some(remap) = &mut self.remap else { return Ok(ready) };
         let mut bytes = 0;
         while let Some(superblock) = remap.unwritten.pop() {
             let epoch = self.superblocks[superblock.index()].epoch;
@@ -85,19 +82,9 @@ impl<M: Media> Ftl<M> {
                 segment.written = Some(end);
             }
         }
-        Ok(bytes)
-    }
-
-    /// Puts what was appended on the medium; returns when NVRAM has it, if it may begin at `ready`.
-    pub(crate) fn write_log_at(&mut self, ready: Nanos) -> Result<Nanos, FtlError> {
-        let bytes = self.write_log()?;
-        let Some(remap) = &mut self.remap else { return Ok(ready) };
-        let lines = bytes.div_ceil(LINE_BYTES);
-        let begin = ready.max(remap.nvram_until);
-        let end = begin + Nanos::new(remap.config.nvram_write.get() * lines);
-        remap.nvram_until = end;
+        let done = remap.port.write(ready, bytes);
         self.program_global_pages(ready);
-        Ok(end)
+        Ok(done)
     }
 
     /// Notes in NVRAM that more epochs may be in use. A power cut of the host may take headers whose

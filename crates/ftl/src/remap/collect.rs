@@ -64,8 +64,7 @@ impl<M: Media> Ftl<M> {
                 u64_from(group.segments.len()) * u64::from(remap.config.segment_bytes)
             }
         };
-        let line = remap.config.nvram_read.get();
-        let mut known = now + Nanos::new(bytes.div_ceil(64) * line);
+        let mut known = remap.port.read(now, bytes);
         if remap.config.scheme == RemapScheme::Gf {
             return self.read_global_log(now);
         }

@@ -83,7 +83,7 @@ impl<M: Media> Ftl<M> {
         for (superblock, entry) in runs() {
             self.log_run(superblock, entry)?;
         }
-        let done = self.write_log_at(at.ready)?;
+        let done = self.write_log(at.ready)?;
         for (superblock, entry) in runs() {
             self.map_run(superblock, &entry);
         }
@@ -98,7 +98,7 @@ impl<M: Media> Ftl<M> {
         entry: RemapEntry,
     ) -> Result<Nanos, FtlError> {
         self.log_run(superblock, entry)?;
-        let done = self.write_log_at(ready)?;
+        let done = self.write_log(ready)?;
         self.map_run(superblock, &entry);
         Ok(done)
     }

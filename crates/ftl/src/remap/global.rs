@@ -78,10 +78,9 @@ impl<M: Media> Ftl<M> {
             // The last page waits in the buffer until it is full.
             self.charge_global_pages(now, 0..live / PAGE_ENTRIES, Cause::RmmGc);
         } else {
-            let lines = |entries: u64| entries.div_ceil(4);
-            let (read, write) = (remap.config.nvram_read.get(), remap.config.nvram_write.get());
-            let busy = Nanos::new(lines(before) * read + lines(live) * write);
-            remap.nvram_until = remap.nvram_until.max(now) + busy;
+            let entry_bytes = u64::from(remap.config.entry_bytes());
+            let read = remap.port.read(now, before * entry_bytes);
+            remap.port.write(read, live * entry_bytes);
         }
     }
 

@@ -37,7 +37,7 @@ impl<M: Media> Ftl<M> {
             }
             Maintenance::CompactLog => {
                 if let Some(superblock) = self.largest_group() {
-                    self.compact(superblock)?;
+                    self.compact(now, superblock)?;
                 }
             }
             Maintenance::DestageLog => {

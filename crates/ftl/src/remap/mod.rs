@@ -31,6 +31,7 @@ mod maintain;
 mod numbered;
 mod piece;
 mod plan;
+mod port;
 mod ranks;
 mod recover;
 mod referrers;
@@ -43,8 +44,8 @@ mod store;
 mod tests;
 
 use onefold_nand::Geometry;
+use onefold_units::SuperblockId;
 use onefold_units::convert::{index, narrow};
-use onefold_units::{Nanos, SuperblockId};
 
 pub use config::{RemapConfig, RemapScheme};
 pub use dedup::Deduplicated;
@@ -58,6 +59,7 @@ pub(crate) use ring::Ring;
 
 use bits::RemappedUnits;
 use groups::{Group, LogSuperblocks, Segments};
+use port::NvramPort;
 use ranks::Ranks;
 use referrers::Referrers;
 use refs::Refs;
@@ -138,8 +140,7 @@ pub(crate) struct Remap {
     pub(crate) global_entries: u64,
     /// Pages of them that were programmed.
     pub(crate) global_pages: u64,
-    /// Until when NVRAM is busy.
-    pub(crate) nvram_until: Nanos,
+    pub(crate) port: NvramPort,
     /// Slots moved by collection: whether places looked up before still hold.
     pub(crate) relocations: u64,
     /// Dead units noted so far, and how many there were when compacting was last in vain.
@@ -178,7 +179,7 @@ impl Remap {
             unwritten: Vec::new(),
             global_entries: 0,
             global_pages: 0,
-            nvram_until: Nanos::ZERO,
+            port: NvramPort::new(&config),
             relocations: 0,
             dead: 0,
             in_vain_at: 0,

@@ -354,7 +354,7 @@ impl<M: Media> Ftl<M> {
             if let Some(remap) = &mut self.remap {
                 remap.units.set(stray, false);
             }
-            self.write_log()?;
+            self.write_log(onefold_units::Nanos::ZERO)?;
         }
         Ok(())
     }

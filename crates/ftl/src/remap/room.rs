@@ -182,7 +182,7 @@ impl<M: Media> Ftl<M> {
             if wanted > remap.segments.total {
                 return Ok(false);
             }
-            let made = self.compact_some()? || self.destage_largest(now, whom)?;
+            let made = self.compact_some(now)? || self.destage_largest(now, whom)?;
             let Some(remap) = &self.remap else { return Ok(false) };
             // A group that was rewritten in vain may have room now all the same.
             let idle = remap.segments.waiting.is_empty();
@@ -194,7 +194,7 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Compacts the group that most died in. `false` if that gives no segment back.
-    fn compact_some(&mut self) -> Result<bool, FtlError> {
+    fn compact_some(&mut self, now: Nanos) -> Result<bool, FtlError> {
         let Some(remap) = &mut self.remap else { return Ok(false) };
         let per_segment = remap.per_segment();
         // Nothing much died since it was last in vain.
@@ -203,7 +203,7 @@ impl<M: Media> Ftl<M> {
             return Ok(false);
         }
         let made = match remap.compactable() {
-            Some(superblock) => self.compact(superblock)?,
+            Some(superblock) => self.compact(now, superblock)?,
             None => false,
         };
         if !made && let Some(remap) = &mut self.remap {

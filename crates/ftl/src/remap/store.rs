@@ -6,7 +6,7 @@
 
 use onefold_format::RemapEntry;
 use onefold_nand::Media;
-use onefold_units::convert::{index, u32_from};
+use onefold_units::convert::{index, u32_from, u64_from};
 use onefold_units::{Cause, Nanos, SuperblockId};
 
 use super::groups::{Group, LogPage, Segment};
@@ -17,8 +17,12 @@ use crate::ftl::Ftl;
 impl<M: Media> Ftl<M> {
     /// Rewrites a group within NVRAM without its dead entries, oldest segment first, so that two spare
     /// segments suffice. `false` if that gave none back.
-    pub(crate) fn compact(&mut self, superblock: SuperblockId) -> Result<bool, FtlError> {
-        self.write_log()?;
+    pub(crate) fn compact(
+        &mut self,
+        now: Nanos,
+        superblock: SuperblockId,
+    ) -> Result<bool, FtlError> {
+        self.write_log(now)?;
         let Some(remap) = &mut self.remap else { return Ok(false) };
         let group = &mut remap.groups[superblock.index()];
         if group.nvram.live > 0 && !remap.segments.has_spare() {
@@ -28,8 +32,9 @@ impl<M: Media> Ftl<M> {
         remap.stats.compactions += 1;
         let (live, ended) = (group.nvram.live, std::mem::take(&mut group.ended));
         let old = remap.change(superblock, Group::take_segments);
+        let read = remap.read_segments(now, &old);
         let (live, units) = self.take_live_segments(superblock, &old, &ended, live, false);
-        let gain = self.refill(superblock, &live, old)?;
+        let gain = self.refill(read, superblock, &live, old)?;
         if let Some(remap) = &mut self.remap {
             remap.change(superblock, |group| group.nvram.live = units);
         }
@@ -39,6 +44,7 @@ impl<M: Media> Ftl<M> {
     /// Writes entries that were taken out of `old` segments to new ones; the old are given back.
     fn refill(
         &mut self,
+        now: Nanos,
         superblock: SuperblockId,
         live: &[RemapEntry],
         old: Vec<Segment>,
@@ -50,7 +56,7 @@ impl<M: Media> Ftl<M> {
         for part in live.chunks(per_segment) {
             if self.remap.as_ref().is_some_and(|remap| remap.segments.free.is_empty()) {
                 // What the first segments held is in the new ones by now.
-                self.write_log()?;
+                self.write_log(now)?;
                 self.sync()?;
             }
             let mut segment = self.take_segment()?;
@@ -58,11 +64,11 @@ impl<M: Media> Ftl<M> {
             let Some(remap) = &mut self.remap else { return Ok(false) };
             remap.change(superblock, |group| group.push_segment(segment));
             remap.unwritten.push(superblock);
-            self.write_log()?;
+            self.write_log(now)?;
             // As many are full now as were read through: the rest is still needed if power fails.
             self.give_back(old.next());
         }
-        self.write_log()?;
+        self.write_log(now)?;
         self.give_back(old);
         Ok(live.len().div_ceil(per_segment) < before)
     }
@@ -74,7 +80,7 @@ impl<M: Media> Ftl<M> {
         superblock: SuperblockId,
         whom: For,
     ) -> Result<bool, FtlError> {
-        self.write_log()?;
+        self.write_log(now)?;
         let Some(remap) = &self.remap else { return Ok(false) };
         let group = &remap.groups[superblock.index()];
         let merged = group.pages.last().filter(|page| remap.merges(page, group));
@@ -90,7 +96,7 @@ impl<M: Media> Ftl<M> {
 
     fn destage_reserved(&mut self, now: Nanos, superblock: SuperblockId) -> Result<(), FtlError> {
         // Making room may have collected: look again.
-        self.write_log()?;
+        self.write_log(now)?;
         let Some(remap) = &mut self.remap else { return Ok(()) };
         remap.stats.destages += 1;
         let group = &remap.groups[superblock.index()];
@@ -99,6 +105,10 @@ impl<M: Media> Ftl<M> {
         let merged = group.pop_pages(group.pages.len() - short);
         let (live_units, ended) = (group.nvram.live, std::mem::take(&mut group.ended));
         let old = remap.change(superblock, Group::take_segments);
+        let mut read = remap.read_segments(now, &old);
+        for page in &merged {
+            read = read.max(self.charge_log_read(now, page, Cause::Rmm));
+        }
         let entries: Vec<_> = merged.iter().flat_map(|page| &page.entries).copied().collect();
         let (mut live, _) = self.take_live(superblock, &entries, true, true);
         let (moved, units) = self.take_live_segments(superblock, &old, &ended, live_units, true);
@@ -106,7 +116,7 @@ impl<M: Media> Ftl<M> {
         if let Some(remap) = &mut self.remap {
             remap.groups[superblock.index()].flash.live += units;
         }
-        self.write_pages(now, superblock, live, Cause::Rmm)?;
+        self.write_pages(read, superblock, live, Cause::Rmm)?;
         self.give_up_pages(&merged);
         self.give_back(old);
         Ok(())
@@ -200,12 +210,21 @@ impl<M: Media> Ftl<M> {
         let all = group.pages.iter().flat_map(|page| &page.entries);
         let entries: Vec<RemapEntry> = all.copied().collect();
         let old = group.take_pages(is_old);
+        let mut read = now;
         for page in &old {
-            self.charge_log_read(now, page, Cause::RmmGc);
+            read = read.max(self.charge_log_read(now, page, Cause::RmmGc));
         }
         let (live, _) = self.take_live_of(superblock, &entries, |at| moves[at], true, true);
-        self.write_pages(now, superblock, live, Cause::RmmGc)?;
+        self.write_pages(read, superblock, live, Cause::RmmGc)?;
         self.give_up_pages(&old);
         Ok(())
+    }
+}
+
+impl super::Remap {
+    /// Reads segments of NVRAM for their time; returns when they are there.
+    pub(crate) fn read_segments(&mut self, now: Nanos, segments: &[Segment]) -> Nanos {
+        let bytes = u64_from(segments.len()) * u64::from(self.config.segment_bytes);
+        self.port.read(now, bytes)
     }
 }

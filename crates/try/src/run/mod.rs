@@ -113,7 +113,15 @@ pub fn run(
     let ran = stage.run_on(&server, &mut kept, stop, look);
     let stopped = server.stop();
     // What kept it from running matters more than what that led to.
-    let end = ran?;
+    let end = match ran {
+        Ok(end) => end,
+        Err(error) => {
+            if kept.about.program.is_none() {
+                kept.discard();
+            }
+            return Err(error);
+        }
+    };
     stopped?;
     // The tape has all that it held.
     std::fs::remove_file(&image).map_err(TryError::io("remove", &image))?;
@@ -211,7 +219,11 @@ impl Stage<'_> {
         run.began_entry = watch.entries();
         kept.about.program = Some(run.clone());
         kept.write()?;
-        let mut running = self.start(&directory.unwrap_or_default(), kept, &observed)?;
+        let running = self.start(&directory.unwrap_or_default(), kept, &observed);
+        if running.is_err() {
+            kept.about.program = None;
+        }
+        let mut running = running?;
         let (status, is_late) = running.wait(self.plan.timeout, stop, || watch.now_and_then())?;
         run.seconds = Some(running.elapsed().as_secs_f64());
         (run.exit_code, run.signal) = program::ended(status);

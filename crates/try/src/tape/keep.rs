@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onefold_device::observed::{Observed, Recorded};
+use onefold_device::observed::{Observed, Recorded, Recorder};
 use onefold_device::{BlockDevice, Keeps, WriteLog};
 
 use super::{ABOUT, About, BASE, REQUESTS, Tape, WRITES, base};
@@ -33,12 +33,27 @@ pub fn keep<D: BlockDevice>(
             _ => TryError::io("create", folder)(source),
         });
     }
-    base::copy(&device, &folder.join(BASE))?;
-    let requests = onefold_serve::record(&folder.join(REQUESTS), recorded)?;
-    let log = WriteLog::create(&folder.join(WRITES), Keeps::Completed)?;
     let kept = Kept { folder: folder.to_owned(), about };
+    match begin(&kept, &device, recorded) {
+        Ok((requests, log)) => Ok((kept, Observed::with_log(device, requests, log))),
+        Err(error) => {
+            kept.discard();
+            Err(error)
+        }
+    }
+}
+
+/// Makes the files of a tape.
+fn begin<D: BlockDevice>(
+    kept: &Kept,
+    device: &D,
+    recorded: &Recorded,
+) -> Result<(Recorder, WriteLog), TryError> {
+    base::copy(device, &kept.file(BASE))?;
+    let requests = onefold_serve::record(&kept.file(REQUESTS), recorded)?;
+    let log = WriteLog::create(&kept.file(WRITES), Keeps::Completed)?;
     kept.write()?;
-    Ok((kept, Observed::with_log(device, requests, log)))
+    Ok((requests, log))
 }
 
 impl Kept {
@@ -54,6 +69,14 @@ impl Kept {
     /// The file system refuses.
     pub fn write(&self) -> Result<(), TryError> {
         self.about.write(&self.file(ABOUT))
+    }
+
+    /// Nothing was kept: the folder goes.
+    pub fn discard(self) {
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            let folder = self.folder.display();
+            tracing::warn!(%folder, %error, "cannot remove a tape of nothing");
+        }
     }
 
     /// The server has ended: so does the tape.
