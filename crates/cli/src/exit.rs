@@ -100,7 +100,9 @@ impl Exit {
             Self::Ok => {
                 "done; of check and scrub: clean; of serve: ended by a signal, all is stored"
             }
-            Self::Failed => "the command failed; of study check: a claim does not hold",
+            Self::Failed => {
+                "the command failed; of study check: a claim does not hold; of study run and grid: no point has a result"
+            }
             Self::Repaired => "something was repaired",
             Self::Usage => "the command line is wrong",
             Self::Infeasible => "the configuration cannot work",

@@ -298,7 +298,13 @@ fn carry_out(
     if !(global.quiet && global.format() == Format::Table) {
         Global::print(&text)?;
     }
-    Ok(if summary.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
+    // Some points of a wide grid cannot be built, and say so; a study of which none can is a mistake.
+    let is_in_vain = summary.rows.iter().all(|row| row.error.is_some());
+    Ok(match (summary.partial, is_in_vain) {
+        (true, _) => global.interrupt.code(),
+        (false, true) => Exit::Failed.into(),
+        (false, false) => ExitCode::SUCCESS,
+    })
 }
 
 /// With as many threads, if somebody says how many.

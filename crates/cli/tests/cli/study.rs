@@ -214,6 +214,8 @@ fn a_grid_needs_no_file() {
     for (arguments, expected) in [
         ("report drives/grid.toml --best waff", "--best is `waff`, expected one of"),
         ("report drives/grid.toml --by ftl.victim", "--by is `ftl.victim`, expected an axis"),
+        ("grid --by ftl.victim --workload randwrite -o x", "an axis of the study: workload, seed"),
+        ("grid --preset s1 --workload randwrite --set ftl.victim=x -o x", "randwrite, x: --set: "),
         ("grid --preset s1", "--trace"),
         ("grid --set ftl.victm=fifo --workload randwrite -o x", "did you mean `ftl.victim`?"),
         ("grid --set ftl.victim --workload randwrite -o x", "expected KEY=VALUE"),
@@ -223,6 +225,11 @@ fn a_grid_needs_no_file() {
         assert!(!refused.status.success(), "{arguments}");
         assert!(message(&refused).contains(expected), "{arguments}: {}", message(&refused));
     }
+    assert!(!folder.join("x").exists(), "refused before anything runs");
+    let vain = "grid --preset tlc --size 4GiB --set capacity.op=0.07 --workload randwrite -o vain";
+    let vain = onefold(&folder, vain);
+    assert_eq!(vain.status.code(), Some(1), "{}", message(&vain));
+    assert!(message(&vain).contains("(1 failed)"), "{}", message(&vain));
     fs::write(folder.join("drives/grid.toml"), "mine").unwrap();
     let refused = onefold(&folder, grid);
     assert!(message(&refused).contains("is a file of somebody else"), "{}", message(&refused));
