@@ -1,8 +1,8 @@
 //! A log-structured merge tree as the device below it sees it: the workloads `lsm-load` and
 //! `lsm-run`.
 //!
-//! They imitate the traces of RocksDB of Jeong et al., "Application-aware DRAM buffer management for
-//! key-value stores on SSDs", 2021 (Table 1: `Rocks_load`, `Rocks_run`): large sequential writes and
+//! They imitate the traces of RocksDB of Jeong et al., "Buffer Management With
+//! Append-Only Data Isolation for Improving SSD Performance", 2021 (Table 1: `Rocks_load`, `Rocks_run`): large sequential writes and
 //! reads of merges, bursts of a write-ahead log, the journal of a file system, and point reads.
 //! [`Lsm::parse`] checks a specification, [`Lsm::instantiate`] fits it to a device, and
 //! [`LsmGenerator::fill`] produces the requests, in memory that grows with the number of files.
@@ -23,8 +23,9 @@
 //! - **Host cache**: a merge does not read files that are younger than `cache_age` (in bytes of
 //!   traffic), nor a share `absorb` of the others. It reads and writes in turn, `readahead` bytes
 //!   at a time.
-//! - **Gets** choose a level by its size, then a file and a place in it uniformly; some repeat one of
-//!   the last.
+//! - **Gets** choose a level by its size, then a file and a place in it uniformly, or those of a key by
+//!   its popularity (`keys`); some repeat one of the last. They may read the newer levels on the way
+//!   (`cascade`). Updates are uniform: what is popular is found in the memtable more often than here.
 //! - **Space**: files get extents next-fit. Deleted ones are trimmed file by file (`online`), when
 //!   `trim_batch` bytes have come together (`delayed`; until then their space rests), or never
 //!   (`none`). In front of them lie the hot metadata pages and the journal; a new file, a flush and
@@ -54,6 +55,8 @@
 //! | `get_pages` | `1-1:60/2-2:32/4-31:8` | run: their sizes in pages with weights |
 //! | `repeat` | `0.03` | run: share of gets that repeat one of the `recent` last |
 //! | `recent` | `256` | see `repeat` |
+//! | `keys` | `uniform` | run: popularity of the keys of gets, `uniform` or `zipf:0.99` as YCSB has, over records of 1,000 B |
+//! | `cascade` | `off` | run: a get also reads the block of each newer file that could have its key, as without filters |
 //! | `discard` | `online` | `online`, `delayed` or `none` |
 //! | `trim_max` | `64MiB` | larger trims are split |
 //! | `trim_batch` | `1GiB` | `delayed`: deleted bytes that are trimmed together |

@@ -6,7 +6,7 @@ use crate::workload::knobs::Knobs;
 use crate::workload::values::{Entry, nearest};
 
 /// Every key, in the order of the module's table.
-pub(super) const KEYS: [&str; 32] = [
+pub(super) const KEYS: [&str; 34] = [
     "bytes",
     "warmup",
     "space",
@@ -27,6 +27,8 @@ pub(super) const KEYS: [&str; 32] = [
     "get_pages",
     "repeat",
     "recent",
+    "keys",
+    "cascade",
     "discard",
     "trim_max",
     "trim_batch",
@@ -42,7 +44,8 @@ pub(super) const KEYS: [&str; 32] = [
 ];
 
 /// Keys that mean something only where there are gets and updates.
-const RUN_ONLY: [&str; 6] = ["warmup", "new_share", "gets", "get_pages", "repeat", "recent"];
+const RUN_ONLY: [&str; 8] =
+    ["warmup", "new_share", "gets", "get_pages", "repeat", "recent", "keys", "cascade"];
 
 const PAGE: u64 = 4096;
 const MIB: u64 = 1 << 20;
@@ -124,7 +127,13 @@ impl Lsm {
             self.get_pages = get_sizes(entry)?;
         }
         keys.share("repeat", &mut self.repeat)?;
-        keys.count("recent", &mut self.recent, 1..=1_000_000, "1 to 1000000 gets")
+        keys.count("recent", &mut self.recent, 1..=1_000_000, "1 to 1000000 gets")?;
+        if let Some(entry) = keys.find("keys") {
+            let expected = "uniform, or zipf:THETA with an exponent from 0 to 10";
+            self.zipf = popularity(entry.value).ok_or_else(|| entry.malformed(expected))?;
+        }
+        let words = [("off", false), ("on", true)];
+        keys.choice("cascade", &mut self.cascade, words, "on or off")
     }
 
     fn set_deletes(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
@@ -190,6 +199,15 @@ fn get_sizes(entry: Entry<'_>) -> Result<Vec<GetSize>, WorkloadError> {
     };
     let sizes: Option<Vec<_>> = entry.value.split('/').map(size).collect();
     sizes.filter(|sizes| sizes.len() <= MAX_SIZES).ok_or_else(|| entry.malformed(expected))
+}
+
+/// The exponent of `zipf:0.99`; `None` of `uniform`.
+fn popularity(text: &str) -> Option<Option<f64>> {
+    if text == "uniform" {
+        return Some(None);
+    }
+    let theta = onefold_units::numbers::real(text.strip_prefix("zipf:")?)?;
+    (0.0..=10.0).contains(&theta).then_some(Some(theta))
 }
 
 /// A number of pages or a range of them.

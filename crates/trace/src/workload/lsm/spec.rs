@@ -91,6 +91,9 @@ pub struct Lsm {
     pub(super) get_pages: Vec<GetSize>,
     pub(super) repeat: f64,
     pub(super) recent: u64,
+    /// Exponent of the popularity of keys; `None`: all alike.
+    pub(super) zipf: Option<f64>,
+    pub(super) cascade: bool,
     pub(super) discard: Discard,
     pub(super) trim_max: u64,
     pub(super) trim_batch: u64,
@@ -131,6 +134,8 @@ impl Lsm {
             get_pages: GET_SIZES.to_vec(),
             repeat: 0.03,
             recent: 256,
+            zipf: None,
+            cascade: false,
             discard: Discard::Online,
             trim_max: 64 * MIB,
             trim_batch: GIB,
@@ -231,6 +236,11 @@ impl Lsm {
             }
             write!(f, "{}-{}:{}", size.from, size.to, size.weight)?;
         }
-        write!(f, ",repeat={},recent={}", self.repeat, self.recent)
+        write!(f, ",repeat={},recent={}", self.repeat, self.recent)?;
+        match self.zipf {
+            Some(theta) => write!(f, ",keys=zipf:{theta}")?,
+            None => f.write_str(",keys=uniform")?,
+        }
+        write!(f, ",cascade={}", if self.cascade { "on" } else { "off" })
     }
 }

@@ -94,6 +94,7 @@ fn what_is_read_or_trimmed_was_written() {
         "discard=delayed,trim_batch=64MiB",
         "max_req=4KiB",
         "absorb=1",
+        "keys=zipf:0.99,cascade=on",
     ] {
         let mut source = small("lsm-run", &format!("warmup=600MiB,bytes=8GiB,{rest}"));
         let mut pages = Pages::new(&source);
@@ -114,6 +115,34 @@ fn what_is_read_or_trimmed_was_written() {
             assert!((0.9..1.0).contains(&found), "{rest}: {found} pages rewritten per burst");
         }
     }
+}
+
+/// Reads of gets, how often the page that is read most is, and pages written.
+fn gets(rest: &str) -> (u64, u64, u64) {
+    // Merges read nothing.
+    let rest = format!("warmup=600MiB,bytes=2GiB,absorb=1,repeat=0,get_pages=1:1,gets=2k,{rest}");
+    let (mut pages, mut written) = (std::collections::BTreeMap::<u32, u64>::new(), 0);
+    drain(&mut small("lsm-run", &rest), |request| match request.op {
+        Op::Read if request.n == 1 => *pages.entry(request.lpn).or_default() += 1,
+        Op::Write => written += u64::from(request.n),
+        _ => {}
+    });
+    (pages.values().sum(), pages.into_values().max().unwrap(), written)
+}
+
+#[test]
+fn popular_keys_are_read_again() {
+    let ((all, most, _), (all_zipf, most_zipf, _)) = (gets(""), gets("keys=zipf:0.99"));
+    assert_eq!(all, all_zipf, "as many gets");
+    assert!(most_zipf > 5 * most, "{most} and {most_zipf} of {all}");
+}
+
+/// A get that cascades reads a block of each newer file: of level 0, and one of each level between.
+#[test]
+fn gets_go_down_the_levels() {
+    let per_write = |(reads, _, written): (u64, u64, u64)| float(reads) / float(written);
+    let (once, cascaded) = (per_write(gets("")), per_write(gets("cascade=on")));
+    assert!((2.0..6.0).contains(&(cascaded / once)), "{once} and {cascaded} reads a page written");
 }
 
 #[test]
@@ -267,6 +296,7 @@ fn specifications_round_trip() {
         "lsm-run",
         "lsm-run,get_pages=1:3/7-9:1,wal=recycle,wal_end=full,discard=delayed,seed=3,gets=10k",
         "lsm-load,space=16GiB,wal_burst=5,capacity=0.5",
+        "lsm-run,keys=zipf:0.99,cascade=on",
     ] {
         let parsed = Lsm::parse(spec).unwrap();
         assert_eq!(Lsm::parse(&parsed.canonical()).as_ref(), Ok(&parsed), "{spec}");
@@ -288,6 +318,8 @@ fn refusals_say_what_to_do() {
         ("lsm-load,align=128MiB", "`align` is 134217728 bytes, more than `file`"),
         ("lsm-load,space=1GiB", "`space` is 1073741824 bytes, but this tree may need"),
         ("lsm-run,get_pages=0:1", "`get_pages=0:1` is malformed"),
+        ("lsm-run,keys=zipf", "`keys=zipf` is malformed"),
+        ("lsm-load,cascade=on", "`cascade` needs `lsm-run`; add it or drop `cascade`"),
         ("lsm-run,wal_burst=9-5", "`wal_burst=9-5` is malformed"),
     ] {
         let error = Lsm::parse(spec).unwrap_err().to_string();

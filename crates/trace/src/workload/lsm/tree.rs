@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use onefold_units::Rng;
-use onefold_units::convert::{float, floor_u64, index64, narrow, u64_from};
+use onefold_units::convert::{float, floor_u64, narrow};
 
 use super::space::Extent;
 
@@ -92,16 +92,31 @@ impl Tree {
         self.levels[0].push(file);
     }
 
-    /// A file for a point read: the level by size, the file uniformly. `None` if there is none.
-    pub(super) fn choose(&self, rng: &mut Rng) -> Option<&File> {
+    /// The level in which a point read finds its key, by size. `None` without files.
+    pub(super) fn choose_level(&self, rng: &mut Rng) -> Option<usize> {
         let mut page = rng.below(self.pages());
-        for (level, size) in self.levels.iter().zip(&self.sizes) {
+        for (level, size) in self.sizes.iter().enumerate() {
             if page < *size {
-                return level.get(index64(rng.below(u64_from(level.len()))));
+                return Some(level);
             }
             page -= size;
         }
         None
+    }
+
+    /// The files of a level.
+    pub(super) fn level(&self, level: usize) -> &[File] {
+        self.levels.get(level).map_or(&[], Vec::as_slice)
+    }
+
+    /// The file of a level that has a key; of level 0, whose files have all keys, the newest.
+    pub(super) fn covering(&self, level: usize, key: u64) -> Option<usize> {
+        let files = self.level(level);
+        if level == 0 {
+            return files.len().checked_sub(1);
+        }
+        let at = files.partition_point(|file| file.keys.end <= key);
+        files.get(at).is_some_and(|file| file.keys.start <= key).then_some(at)
     }
 
     /// The next merge: level 0 as soon as it has enough files, else the first level above its size.
