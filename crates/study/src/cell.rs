@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use onefold_buffer::{Actions, Policy, Stats, new_policy};
+use onefold_buffer::{Actions, BufferConfig, Policy, Sizes, Stats, new_policy};
 
 use crate::cpu::thread_cpu;
 use crate::file::{Study, Subject};
@@ -22,6 +22,9 @@ pub(crate) struct Cell {
     clocks: Clocks,
     actions: Actions,
     cpu: Duration,
+    /// What is built anew when the warm-up ends, if nothing of it is kept.
+    anew: Option<BufferConfig>,
+    sizes: Sizes,
 }
 
 impl Cell {
@@ -34,7 +37,9 @@ impl Cell {
         mut row: Row,
     ) -> Self {
         let (config, only) = match subject {
-            Subject::Policy(spec) => (study.buffer(*spec, row.size_bytes), None),
+            Subject::Policy(spec) | Subject::Empty(spec) => {
+                (study.buffer(*spec, row.size_bytes), None)
+            }
             Subject::Bound(_) => (study.buffer_of_bound(row.size_bytes), target),
             // No point of such a study becomes a cell.
             Subject::Device(_) => unreachable!("a device is no buffer"),
@@ -51,7 +56,8 @@ impl Cell {
         }
         let clocks = Clocks::new(timers, row.tenants.len());
         let (warm, actions, cpu) = (Stats::default(), Actions::counting(), Duration::ZERO);
-        Self { row, policy, only, warm, clocks, actions, cpu }
+        let anew = matches!(subject, Subject::Empty(_)).then_some(config);
+        Self { row, policy, only, warm, clocks, actions, cpu, anew, sizes }
     }
 
     /// Whether requests would change anything.
@@ -83,8 +89,12 @@ impl Cell {
         });
     }
 
-    /// Forgets what was counted so far, but not what is buffered.
+    /// Forgets what was counted so far, but not what is buffered, unless the buffer begins empty.
     pub(crate) fn end_warm_up(&mut self) {
+        if let (Some(config), Some(_)) = (&self.anew, &self.policy) {
+            // It could be built before.
+            self.policy = new_policy(config, &self.sizes).ok();
+        }
         if let Some(policy) = &self.policy {
             self.warm = policy.stats().clone();
         }
@@ -108,7 +118,8 @@ impl Cell {
         let row = Row { slots: self.row.slots, error: self.row.error.clone(), ..row };
         let policy = self.policy.as_ref().map(|policy| policy.boxed_clone());
         let (warm, actions) = (self.warm.clone(), Actions::counting());
-        Self { row, policy, only: self.only, warm, clocks, actions, cpu: self.cpu }
+        let (only, cpu, anew, sizes) = (self.only, self.cpu, self.anew.clone(), self.sizes);
+        Self { row, policy, only, warm, clocks, actions, cpu, anew, sizes }
     }
 
     /// The result.

@@ -163,6 +163,9 @@ impl Bound {
 pub enum Subject {
     /// A policy.
     Policy(PolicySpec),
+    /// A policy whose buffer and tables are empty when counting begins, as after a start of the drive: what was learnt in the warm-up
+    /// is lost.
+    Empty(PolicySpec),
     /// A bound.
     Bound(Bound),
     /// A device of a study of devices, by its number.
@@ -182,6 +185,7 @@ impl std::fmt::Display for Subject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Policy(spec) => spec.fmt(f),
+            Self::Empty(spec) => write!(f, "{spec}, empty"),
             Self::Bound(bound) => f.write_str(bound.name()),
             Self::Device(number) => write!(f, "device {number}"),
         }

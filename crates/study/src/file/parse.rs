@@ -41,7 +41,7 @@ const STUDY: Keys = Keys {
         "check",
     ],
 };
-const POLICY: Keys = Keys { section: "a policy", known: &["policy", "label"] };
+const POLICY: Keys = Keys { section: "a policy", known: &["policy", "label", "empty"] };
 const WORKLOAD: Keys =
     Keys { section: "[[workload]]", known: &["name", "label", "sizes", "source"] };
 const SOURCE: Keys = Keys {
@@ -151,16 +151,17 @@ fn is_of_devices(study: &DeTable<'_>) -> bool {
 fn policies(field: &Field<'_>, known: &Policies) -> Result<Vec<PolicyChoice>, StudyError> {
     let mut policies: Vec<PolicyChoice> = Vec::new();
     for item in items(field)? {
-        let (text, label) = if item.is_table() {
+        let (text, label, is_empty) = if item.is_table() {
             let table = item.table(POLICY)?;
             let text = table.need("policy", "a policy such as \"lru\"")?;
-            (text, table.get("label").map(|label| label.name()).transpose()?)
+            let label = table.get("label").map(|label| label.name()).transpose()?;
+            (text, label, table.or("empty", false, Field::flag)?)
         } else {
-            (item, None)
+            (item, None, false)
         };
         let spec = known.buffer.parse(text.text()?).map_err(|error| text.refuse(error))?;
-        let label = label.unwrap_or_else(|| spec.to_string());
-        let subject = Subject::Policy(spec);
+        let subject = if is_empty { Subject::Empty(spec) } else { Subject::Policy(spec) };
+        let label = label.unwrap_or_else(|| subject.to_string());
         if policies.iter().any(|other| other.subject == subject || other.label == label) {
             return Err(item.refuse("expected every policy and every label once"));
         }

@@ -121,7 +121,7 @@ impl Work<'_> {
         let cell =
             |point: &&Point| Cell::new(study, &point.subject, target, self.timers, self.row(point));
         let asks = |point: &&Point| match point.subject {
-            Subject::Policy(p) => p.info().build.asks_ftl(&p.parameters()),
+            Subject::Policy(p) | Subject::Empty(p) => p.info().build.asks_ftl(&p.parameters()),
             Subject::Bound(_) | Subject::Device(_) => false,
         };
         let (mix, _) = Mix::open(study, job.workload, options.scale)?;

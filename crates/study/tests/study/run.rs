@@ -128,7 +128,7 @@ fn a_warm_up_fills_the_buffer_and_counts_nothing() {
             name = "warm"
             device = "16MiB"
             sizes = ["4MiB"]
-            policies = ["lru"]
+            policies = ["lru", {{ policy = "lru", empty = true }}]
             [[workload]]
             name = "W"
             [[workload.source]]
@@ -144,6 +144,9 @@ fn a_warm_up_fills_the_buffer_and_counts_nothing() {
     assert_eq!((cold[0].tenants[0].writes.pages, cold[0].tenants[0].writes.hits), (2048, 1024));
     assert_eq!((warm[0].tenants[0].writes.pages, warm[0].tenants[0].writes.hits), (1024, 1024));
     assert_eq!((warm[0].requests, warm[0].tenants[0].latency_ns.write.requests), (64, 64));
+    assert_eq!(warm[1].policy, "lru, empty");
+    assert_eq!((warm[1].tenants[0].writes.pages, warm[1].tenants[0].writes.hits), (1024, 0));
+    assert_eq!(cold[1].tenants, cold[0].tenants, "nothing was there to be lost");
 }
 
 #[test]
