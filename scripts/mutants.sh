@@ -41,12 +41,13 @@ ftl|wear-unnoted|gc.rs|s/self\.note_wear\(superblock\)\?;\n(\s*Ok\(usable\))/$1/
 ftl|aside-given-up|relocate.rs|s/Err\(MediaError::Unreadable\) => \{\n(\s*self\.relocate_lost)/Err(MediaError::Unreadable | MediaError::Backing { .. }) => {\n$1/|a slot that cannot be read now is kept
 ftl|aside-for-ever|aside.rs|s/for \(place, _\) in aside \{/for (place, _) in aside.into_iter().take(0) {/|what was set aside is looked at again
 ftl|aside-full|gc.rs|s/return self\.reconsider\(pool\)\.map_or\(Ok\(false\), \|why\| Err\(why\.into\(\)\)\);/return Ok(false);/|victims that cannot be read are no full device
-ftl|remap-unlogged|remap/execute.rs|s/let done = self\.write_log_at\(at\.ready\)\?;/let done = at.ready;/|a remap is in NVRAM when it completes
+ftl|remap-unlogged|remap/execute.rs|s/let done = self\.write_log\(at\.ready\)\?;/let done = at.ready;/|a remap is in NVRAM when it completes
 ftl|remap-epoch|remap/recover.rs|s/is_some_and\(\|head\| head\.epoch == epoch\)/is_some()/|entries of an erased superblock do not count
 ftl|remap-tombstone|remap/execute.rs|s/self\.log_trim\(first, count\)\?;//|a moved source stays unmapped
 ftl|remap-references|remap/execute.rs|s/remap\.refs\.add_run\(first, u32::from\(entry\.len\)\);//|a shared slot is referenced by all that map to it
-ftl|remap-destage|remap/store.rs|s/self\.write_pages\(now, superblock, live, Cause::Rmm\)\?;/let _ = (now, live);/|segments are given back after their entries are on flash
-ftl|remap-erase-first|gc.rs|s/self\.write_log\(\)\?;\n(\s*self\.pools\[index\(pool\)\]\.collection = None;)/$1/|entries of moved slots are in NVRAM before the erase
+ftl|remap-destage|remap/store.rs|s/self\.write_pages\(read, superblock, live, Cause::Rmm\)\?;/let _ = (read, live);/|segments are given back after their entries are on flash
+ftl|remap-erase-first|gc.rs|s/let durable = self\.write_log\(now\)\?;/let durable = now;/|entries of moved slots are in NVRAM before the erase
+ftl|remap-free-upkeep|remap/store.rs|s/self\.port\.read\(now, bytes\)/now.max(Nanos::new(bytes.min(0)))/|compaction takes its time at the port of NVRAM
 ftl|remap-new-number|remap/collect.rs|s/RemapEntry::single\(Seq::new\(seq\)/RemapEntry::single(Seq::new(seq + 1000)/|collection keeps the numbers of mappings
 ftl|remap-absorb-number|remap/collect.rs|s/Some\(\(newest\.lpn, Some\(newest\.seq\)\)\)/Some((newest.lpn, None))/|an absorbed unit keeps the number of its mapping
 ftl|remap-oldest-entry|remap/live.rs|s/entries\.iter\(\)\.enumerate\(\)\.rev\(\)/entries.iter().enumerate()/; s/kept\.reverse\(\);//|of two entries of a unit the newest counts
@@ -60,7 +61,7 @@ ftl|remap-one-life|remap/append.rs|s/let life = self\.alloc;/let life = 1;/|an e
 ftl|remap-moved-slots|remap/recover.rs|s/entry\.seq > covered \|\| first\.is_some_and\(\|first\| slot >= first\)/entry.seq > covered/|entries about slots programmed after the cut are candidates
 ftl|remap-torn-slot|remap/recover.rs|s/self\.ftl\.superblocks\[superblock\.index\(\)\]\.unverified = true;//|a torn slot that an entry names is never believed
 ftl|remap-move-unsynced|remap/execute.rs|s/self\.sync\(\)\?;\n(\s*\}\n\s*if has_copies\(pieces\) && !options\.atomic)/$1/|a source is not gone while its target is not there
-ftl|remap-dumped|checkpoint.rs|s/self\.write_log\(\)\?;\n(\s*if M::STORES)/$1/|entries a dumped map leads to are in NVRAM before the commit
+ftl|remap-dumped|checkpoint.rs|s/self\.write_log\(now\)\?;\n(\s*if M::STORES)/$1/|entries a dumped map leads to are in NVRAM before the commit
 ftl|remap-erase-unnoted|gc.rs|s/self\.note_erasing\(superblock\)\?;//|a half erased log superblock is told from a rotten one
 ftl|remap-flush-early|read.rs|s/if !self\.moving\.is_empty\(\) \{\n\s*self\.unmap_moved\(at\)\?;\n\s*\}//; s/(pub fn flush.*?\{)/$1 if !self.moving.is_empty() { self.unmap_moved(at)?; }/s|sources of a move on flush are there until it completes
 ftl|remap-moves-early|remap/command.rs|s/(let done = self\.execute\(at, ranges, &pieces, options, slot\)\?;)/$1 self.note_moving(\&pieces, options);/|a move on flush that failed in a part moves nothing
@@ -127,7 +128,8 @@ buffer|any-page|policies/aoi/classify.rs|s/u64::from\(mapped\) \* 2 > u64::from\
 buffer|no-reset|policies/aoi/classify.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
 buffer|deadline|policies/aoi/areas.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
 study|warm-up-twice|cell.rs|s/self\.cpu \/= cells\.max\(1\);//|the time of a shared warm-up is counted once
-study|warm-up-lost|cell.rs|s/clocks, actions, cpu: self\.cpu \}/clocks, actions, cpu: Duration::ZERO }/|and not lost
+study|warm-up-lost|cell.rs|s/\(self\.only, self\.cpu, self/(self.only, Duration::ZERO, self/|and not lost
+study|warm-up-kept|cell.rs|s/self\.policy = new_policy\(config, &self\.sizes\)\.ok\(\);//|a policy that begins empty has nothing of the warm-up
 study|warm-up-counts|cell.rs|s/self\.warm = policy\.stats\(\)\.clone\(\);//|what the warm-up did does not count
 study|warm-up-length|stream/mix.rs|s/"offset": source\.offset,\s*"warm_up": bytes_or_load\(length\)/"offset": source.offset/|warm-ups of other lengths are not shared
 study|warm-up-place|stream/mix.rs|s/"offset": source\.offset,\s*"warm_up": bytes_or_load\(length\)/"warm_up": bytes_or_load(length)/|warm-ups at other addresses are not shared

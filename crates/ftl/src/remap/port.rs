@@ -40,6 +40,12 @@ impl NvramPort {
         self.until
     }
 
+    /// When it is free.
+    #[cfg(test)]
+    pub(crate) const fn until(&self) -> Nanos {
+        self.until
+    }
+
     /// Idle from now on.
     pub(crate) const fn reset(&mut self) {
         self.until = Nanos::ZERO;

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use onefold_nand::{
     At, CellTimes, FaultSpec, Geometry, GeometrySpec, MemoryMedia, Nand, Span, TimingSpec, Work,
 };
-use onefold_units::convert::low32;
+use onefold_units::convert::{low32, u64_from};
 use onefold_units::{Lpn, Nanos, Rng};
 
 use super::groups::Group;
+use super::port::NvramPort;
 use super::{Maintenance, RemapConfig, RemapOptions, RemapRange, RemapScheme};
 use crate::ftl::Ftl;
 use crate::{FtlConfig, Layout};
@@ -200,4 +201,33 @@ fn parts_of_a_long_remap_are_long() {
     assert!(ftl.remap_stats().log_full > 0);
     assert_eq!(runs(&ftl), [(8, 4); 8]);
     assert_eq!(ftl.check(), Ok(()));
+}
+
+/// Nanoseconds for which a step of housekeeping keeps the port of NVRAM busy, with these times of a line.
+fn busy(ftl: &mut Ftl<MemoryMedia>, step: Maintenance, read: u64, write: u64) -> u64 {
+    let remap = ftl.remap.as_mut().expect("a log");
+    let (nvram_read, nvram_write) = (Nanos::new(read), Nanos::new(write));
+    remap.port = NvramPort::new(&RemapConfig { nvram_read, nvram_write, ..remap.config });
+    ftl.maintain(Nanos::ZERO, step).expect("a step");
+    ftl.remap.as_ref().expect("a log").port.until().get()
+}
+
+/// Compaction reads the group and writes what lives, and collection writes the entries of what it moves: all at the port of NVRAM,
+/// which the next remap waits for.
+#[test]
+fn upkeep_takes_its_time_at_the_port() {
+    let (mut read, mut written) = (used_device(1), used_device(1));
+    let group = read.largest_group().expect("a group");
+    let group = &read.remap.as_ref().expect("a log").groups[group.index()];
+    // Segments of two lines, entries of 24 bytes.
+    let lines = 2 * u64_from(group.segments.len());
+    let live = (24 * u64::from(group.nvram.live)).div_ceil(64);
+    assert_eq!(busy(&mut read, Maintenance::CompactLog, 1, 0), lines);
+    let lines = busy(&mut written, Maintenance::CompactLog, 0, 1);
+    assert!((live / 2..=2 * live + 2).contains(&lines), "{lines} lines for {live} of live units");
+
+    let mut striped = striped_device(log_of(60));
+    clone_to(&mut striped, UNITS);
+    // A superblock of one die has a run of 8 units, which the next one takes over.
+    assert!(busy(&mut striped, Maintenance::Collect, 0, 1) >= u64::from(DIES));
 }
