@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records what ext4, XFS and btrfs ask of a drive under the loads of Sung 2022 and Han 2021, for studies/file-systems.toml: fio in
+# Records what ext4, XFS and btrfs ask of a drive under the loads of Sung 2022 and Han 2021: fio in
 # order and at random (Sung 8 and 9, Han 6), FFSB writing, and reading and writing (Sung 11 and 12, Han 7), and PostMark (Han 8).
 # FFSB and PostMark are done by fio with as many files, and by a loop over files; sizes are a 128th of the papers'. Needs root,
 # /dev/fuse, loop devices and fio.
