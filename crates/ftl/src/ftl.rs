@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 
 use onefold_format::checksum;
-use onefold_nand::{At, FaultSpec, Geometry, Media, Nand, NullMedia, Work};
+use onefold_nand::{At, FaultSpec, Geometry, Media, MediaError, Nand, NullMedia, Work};
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
 use onefold_units::{CauseCounts, Lpn, Nanos, Ppn, SuperblockId};
 
@@ -422,13 +422,28 @@ impl<M: Media> Ftl<M> {
     pub fn set_faults(&mut self, faults: FaultSpec) {
         self.nand.set_faults(faults);
         // It says so when it is used.
-        let _ = self.nand.grow_old(self.alloc);
+        let _ = self.grow_old();
     }
 
-    /// Superblocks taken into use in the life of the drive, the unit of [`FaultSpec::die`].
+    /// Superblocks taken into use in the life of the drive, the unit of [`FaultSpec::die`]: each as often as it was erased, and once more
+    /// if it holds something. After a kill some erases may be forgotten.
     #[must_use]
-    pub const fn taken_superblocks(&self) -> u64 {
-        self.alloc
+    pub fn taken_superblocks(&self) -> u64 {
+        let taken = |block: &Superblock| match block.state {
+            State::Free => u64::from(block.erases) + u64::from(block.dirty),
+            State::Retired => u64::from(block.erases),
+            _ => u64::from(block.erases) + 1,
+        };
+        self.superblocks.iter().map(taken).sum()
+    }
+
+    /// A die may have failed by now.
+    pub(crate) fn grow_old(&mut self) -> Result<(), MediaError> {
+        if self.nand.is_to_lose_die() {
+            let taken = self.taken_superblocks();
+            self.nand.grow_old(taken)?;
+        }
+        Ok(())
     }
 
     /// Pages programmed so far, by cause.

@@ -36,7 +36,7 @@ impl<M: Media> Ftl<M> {
         kind: SuperblockKind,
     ) -> Result<SuperblockId, FtlError> {
         loop {
-            self.nand.grow_old(self.alloc)?;
+            self.grow_old()?;
             let place = self.pools[index(pool)].pop_free().ok_or(FtlError::NoSpace)?;
             let superblock = self.nand.geometry().superblock_of_pool(pool, place);
             if self.superblocks[superblock.index()].dirty && !self.erase(at.now, superblock)? {

@@ -113,7 +113,7 @@ impl<M: Media> Ftl<M> {
             }
         }
         // A die that has failed says so when it is used.
-        let _ = ftl.nand.grow_old(ftl.alloc);
+        let _ = ftl.grow_old();
         Ok((ftl, report))
     }
 }

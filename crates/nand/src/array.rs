@@ -182,6 +182,13 @@ impl<M: Media> Nand<M> {
         self.faults.as_ref().is_some_and(|faults| faults.retried)
     }
 
+    /// Whether a die fails some day.
+    #[must_use]
+    #[inline]
+    pub fn is_to_lose_die(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.spec.die > 0)
+    }
+
     /// So many superblocks were taken into use in the life of the drive by now: a die may have failed ([`FaultSpec::die`]).
     ///
     /// # Errors

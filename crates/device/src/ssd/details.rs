@@ -25,7 +25,7 @@ pub struct SsdDetails {
     pub space: SpaceMap,
     /// Superblocks that failed or wore out since the device was made; bad ones from the factory are not among them.
     pub retired_superblocks: u32,
-    /// Superblocks taken into use in the life of the drive, each as often as that happened. After a kill it may be up to 64 too high.
+    /// Superblocks taken into use in the life of the drive, each as often as that happened.
     pub taken_superblocks: u64,
     /// The die that failed, and what was lost with it.
     pub failed_die: Option<FailedDie>,
