@@ -130,7 +130,8 @@ impl Lsm {
         keys.count("recent", &mut self.recent, 1..=1_000_000, "1 to 1000000 gets")?;
         if let Some(entry) = keys.find("keys") {
             let expected = "uniform, or zipf:THETA with an exponent from 0 to 10";
-            self.zipf = popularity(entry.value).ok_or_else(|| entry.malformed(expected))?;
+            let theta = || popularity(entry.value).ok_or_else(|| entry.malformed(expected));
+            self.zipf = if entry.value == "uniform" { None } else { Some(theta()?) };
         }
         let words = [("off", false), ("on", true)];
         keys.choice("cascade", &mut self.cascade, words, "on or off")
@@ -201,13 +202,10 @@ fn get_sizes(entry: Entry<'_>) -> Result<Vec<GetSize>, WorkloadError> {
     sizes.filter(|sizes| sizes.len() <= MAX_SIZES).ok_or_else(|| entry.malformed(expected))
 }
 
-/// The exponent of `zipf:0.99`; `None` of `uniform`.
-fn popularity(text: &str) -> Option<Option<f64>> {
-    if text == "uniform" {
-        return Some(None);
-    }
+/// The exponent of `zipf:0.99`.
+fn popularity(text: &str) -> Option<f64> {
     let theta = onefold_units::numbers::real(text.strip_prefix("zipf:")?)?;
-    (0.0..=10.0).contains(&theta).then_some(Some(theta))
+    (0.0..=10.0).contains(&theta).then_some(theta)
 }
 
 /// A number of pages or a range of them.
