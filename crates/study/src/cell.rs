@@ -118,7 +118,7 @@ impl Cell {
         let row = Row { slots: self.row.slots, error: self.row.error.clone(), ..row };
         let policy = self.policy.as_ref().map(|policy| policy.boxed_clone());
         let (warm, actions) = (self.warm.clone(), Actions::counting());
-        let (only, cpu, anew, sizes) = (self.only, self.cpu, self.anew.clone(), self.sizes);
+        let (only, cpu, anew, sizes) = (self.only, self.cpu, self.anew, self.sizes);
         Self { row, policy, only, warm, clocks, actions, cpu, anew, sizes }
     }
 
