@@ -215,7 +215,7 @@ fn a_grid_needs_no_file() {
         ("report drives/grid.toml --best waff", "--best is `waff`, expected one of"),
         ("report drives/grid.toml --by ftl.victim", "--by is `ftl.victim`, expected an axis"),
         ("grid --by ftl.victim --workload randwrite -o x", "an axis of the study: workload, seed"),
-        ("grid --preset s1 --workload randwrite --set ftl.victim=x -o x", "randwrite, x: --set: "),
+        ("grid --preset s1 --workload randwrite --set ftl.victim=x -o x", "randwrite, s1: --set: "),
         ("grid --preset s1", "--trace"),
         ("grid --set ftl.victm=fifo --workload randwrite -o x", "did you mean `ftl.victim`?"),
         ("grid --set ftl.victim --workload randwrite -o x", "expected KEY=VALUE"),
