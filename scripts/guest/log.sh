@@ -2,17 +2,10 @@
 # the same requests. Files are synchronised, and each is marked then; of another one nothing is.
 export PATH=$PATH:/share
 
-step() { "$@" >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }; }
+. ./served.sh
 modprobe -a ext4 crc32c_generic nbd dm-log-writes || exit 1
 step onefold ssd create /tmp/disk.img --preset tlc --size 64MiB
-onefold ssd serve /tmp/disk.img --latency none --nbd unix:/tmp/nbd --tape /tmp/tape >/tmp/served 2>&1 &
-server=$!
-for _ in $(seq 200); do
-  [ ! -S /tmp/nbd ] && kill -0 $server 2>/dev/null || break
-  sleep 1
-done
-[ -S /tmp/nbd ] || { cat /tmp/served; exit 1; }
-step /bin/nbd-client -unix /tmp/nbd /dev/nbd0 -block-size 4096
+serve ssd serve /tmp/disk.img --latency none --tape /tmp/tape
 # Neighbours would be one request below and are several above.
 echo 2 >/sys/block/nbd0/queue/nomerges
 step dmsetup create log --table "0 $(blockdev --getsz /dev/nbd0) log-writes /dev/nbd0 /dev/vda"
@@ -28,7 +21,5 @@ for n in 1 2 3 4 5 6; do
 done
 step umount /mnt
 step dmsetup remove log
-step /bin/nbd-client -d /dev/nbd0
-kill -TERM $server
-wait $server || { cat /tmp/served; exit 1; }
+stop
 cp -r /tmp/tape /share/tape

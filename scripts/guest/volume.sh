@@ -3,27 +3,17 @@
 # takes over then.
 export PATH=$PATH:/share
 
-step() {
-  echo "   $*"
-  "$@" >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
-}
+. ./served.sh
 
 # use DEVICE ARGUMENTS-OF-CREATE...: a volume on it, all its life.
 use() {
-  local device=$1 server
+  local device=$1
   shift
   echo "volume on $device ($(cat "/sys/block/${device##*/}/queue/zoned")," \
     "$(cat "/sys/block/${device##*/}/queue/nr_zones" 2>/dev/null) zones)"
   echo mq-deadline >"/sys/block/${device##*/}/queue/scheduler"
   step onefold volume create "$device" "$@" --force
-  onefold volume serve "$device" --nbd unix:/tmp/nbd >/tmp/served 2>&1 &
-  server=$!
-  for _ in $(seq 200); do
-    [ ! -S /tmp/nbd ] && kill -0 $server 2>/dev/null || break
-    sleep 1
-  done
-  [ -S /tmp/nbd ] || { cat /tmp/served; exit 1; }
-  step /bin/nbd-client -unix /tmp/nbd /dev/nbd0 -block-size 4096
+  serve volume serve "$device"
   step /bin/mke2fs -q -t ext4 /dev/nbd0
   step mount -t ext4 /dev/nbd0 /mnt
   step fio --name=t --directory=/mnt --size=12m --rw=randwrite --bs=4k --iodepth=16 --ioengine=libaio --direct=1 --fsync=512 \
@@ -31,9 +21,7 @@ use() {
   sum=$(md5sum </mnt/t.0.0)
   step umount /mnt
   step /bin/e2fsck -fn /dev/nbd0
-  step /bin/nbd-client -d /dev/nbd0
-  kill -TERM $server
-  wait $server || { cat /tmp/served; exit 1; }
+  stop
   tail -n 1 /tmp/served
   step onefold volume check "$device" --data
 }
