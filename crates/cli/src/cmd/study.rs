@@ -299,7 +299,8 @@ fn carry_out(
         Global::print(&text)?;
     }
     // Some points of a wide grid cannot be built, and say so; a study of which none can is a mistake.
-    let is_in_vain = summary.rows.iter().all(|row| row.error.is_some());
+    let failed = summary.rows.iter().filter(|row| row.error.is_some()).count();
+    let is_in_vain = failed > 0 && failed == summary.rows.len();
     Ok(match (summary.partial, is_in_vain) {
         (true, _) => global.interrupt.code(),
         (false, true) => Exit::Failed.into(),

@@ -248,26 +248,66 @@ fn a_store_that_forgets_nothing_survives_all_power_cuts() {
     assert!(parts[0].abs_diff(parts[1]) <= 1);
 }
 
-/// A log and a disk of four pages: a write of two pages, a flush, a mark, and a write of another.
-fn small(folder: &Folder) -> (PathBuf, PathBuf) {
+/// A log with these entries, texts of marks and data, and the empty disk of four pages that it is of.
+fn log_of(folder: &Folder, entries: &[(WriteLogEntry, &str, Vec<u8>)]) -> (PathBuf, PathBuf) {
     let mut log = vec![0; 512];
-    let mut put = |entry: WriteLogEntry, text: &[u8], data: &[u8]| {
+    let super_block =
+        WriteLogSuper { entries: entries.len().try_into().unwrap(), sector_bytes: 512 };
+    log[..28].copy_from_slice(&super_block.encode());
+    for (entry, text, data) in entries {
         let mut sector = [0; 512];
         sector[..32].copy_from_slice(&entry.encode());
-        sector[32..32 + text.len()].copy_from_slice(text);
+        sector[32..32 + text.len()].copy_from_slice(text.as_bytes());
         log.extend_from_slice(&sector);
         log.extend_from_slice(data);
-    };
-    put(WriteLogEntry::write(0, 16), b"", &[page("one", 1), page("two", 1)].concat());
-    put(WriteLogEntry::FLUSH, b"", b"");
-    put(WriteLogEntry::mark("half", 512).unwrap(), b"half", b"");
-    put(WriteLogEntry::write(16, 8), b"", &page("three", 1));
-    put(WriteLogEntry::FLUSH, b"", b"");
-    log[..28].copy_from_slice(&WriteLogSuper { entries: 5, sector_bytes: 512 }.encode());
+    }
     let (path, base) = (folder.0.join("writes.log"), folder.0.join("base.img"));
     fs::write(&path, log).unwrap();
     File::create(&base).unwrap().set_len(4 * PAGE).unwrap();
     (path, base)
+}
+
+/// A write of one page with a word.
+fn written(at: u64, word: &str) -> (WriteLogEntry, &'static str, Vec<u8>) {
+    (WriteLogEntry::write(8 * at, 8), "", page(word, 1))
+}
+
+const FLUSHED: (WriteLogEntry, &str, Vec<u8>) = (WriteLogEntry::FLUSH, "", Vec::new());
+
+fn marked() -> (WriteLogEntry, &'static str, Vec<u8>) {
+    (WriteLogEntry::mark("half", 512).unwrap(), "half", Vec::new())
+}
+
+/// A write of two pages, a flush, a mark, and a write of another.
+fn small(folder: &Folder) -> (PathBuf, PathBuf) {
+    let two = [page("one", 1), page("two", 1)].concat();
+    let first = (WriteLogEntry::write(0, 16), "", two);
+    log_of(folder, &[first, FLUSHED, marked(), written(2, "three"), FLUSHED])
+}
+
+/// What was promised is there for a while, is overwritten, and comes at last: the last request that makes it good is named.
+#[test]
+fn of_requests_that_came_late_the_last_one_is_named() {
+    let folder = Folder::new("crash-late");
+    let promised = [written(0, "one"), FLUSHED, marked(), FLUSHED];
+    let comes_and_goes = [written(2, "there"), FLUSHED, written(3, "else"), FLUSHED];
+    let comes_at_last = [written(2, "gone"), FLUSHED, written(1, "two"), FLUSHED];
+    let (log, base) = log_of(&folder, &[&promised[..], &comes_and_goes, &comes_at_last].concat());
+    let check = "[ ! -s $ONEFOLD_MARKS ] || grep -aq 'two\\|there' $ONEFOLD_DEVICE";
+    let of = ["--log", text(&log), "--base", text(&base), "--check", check, "--format", "json"];
+    let output = onefold(&[&["crash", "explore", "--states", "all"], &of[..]].concat());
+    if message(&output).contains("cannot mount on") {
+        eprintln!("skipped 1 case: cannot mount a FUSE file system here");
+        return;
+    }
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    expect_valid(&found);
+    let findings = found["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 1, "{found:#}");
+    assert_eq!(
+        (&findings[0]["cause"], &findings[0]["requests"][0]["entry"]),
+        (&"late".into(), &11.into())
+    );
 }
 
 /// A command that finds a state that fails.

@@ -233,6 +233,35 @@ fn sizes_are_made_or_refused_for_what_is_wrong() {
     }
 }
 
+/// What `faults.die` counts is what was used: a restart takes a superblock for its checkpoint, and no more.
+#[test]
+fn restarts_hardly_age_a_drive() {
+    let folder = Folder::new("taken");
+    let (image, socket) = (folder.0.join("disk.img"), folder.0.join("nbd"));
+    assert_eq!(ssd(&["create", text(&image), "--size", "64MiB"]).status.code(), Some(0));
+    let taken = || json(&["info", text(&image)])["device"]["space"]["taken_superblocks"].as_u64();
+    let before = taken().unwrap();
+    for _ in 0..3 {
+        Server::start(&image, &socket).terminate();
+    }
+    assert!(taken().unwrap() <= before + 6, "{before}, then {:?}", taken());
+}
+
+/// A drive that cannot be aged says what its faults did, and nothing of faults without them.
+#[test]
+fn a_drive_that_fails_while_it_is_aged_says_why() {
+    let folder = Folder::new("age-die");
+    let image = folder.0.join("disk.img");
+    let aged = ["create", text(&image), "--size", "64MiB", "--age", "fill=1,overwrite=2"];
+    let refused = ssd(&[&aged[..], &["--set", "faults.die=40"]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    let said = message(&refused);
+    assert!(
+        said.contains("faults.die failed die ") && said.contains("raise it, or age less"),
+        "{said}"
+    );
+}
+
 /// The die of an image fails while it is served, and stays so.
 #[test]
 fn a_drive_whose_die_failed_can_be_read_and_says_so() {

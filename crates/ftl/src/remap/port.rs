@@ -8,7 +8,7 @@ use super::RemapConfig;
 /// NVRAM is read and written in lines of this size (remap.md section 1).
 const LINE_BYTES: u64 = 64;
 
-/// When NVRAM is free, and what it did.
+/// Times of a line of NVRAM, and until when the port is busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NvramPort {
     read: Nanos,

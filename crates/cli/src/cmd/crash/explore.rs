@@ -42,7 +42,7 @@ pub(crate) struct Explore {
     /// Options of mount [default: those of the tape]
     #[arg(long, value_name = "OPTIONS")]
     mount: Option<String>,
-    /// How many states: a number, or all but those by chance
+    /// How many states: a number, spread evenly over the log, or all but those by chance
     #[arg(long, value_name = "NUMBER|all", default_value = "1000", value_parser = parse_amount)]
     states: Amount,
     /// States at a time [default: twice the processors]

@@ -20,7 +20,10 @@ pub(super) fn apply(
     let options = OpenOptions::new(Latency::None);
     let device = SsdDevice::open(image, &config.ssd(global.seed)?, options)?.device;
     let used = write(age, &device, u64::from(config.geometry()?.unit_bytes()), global);
-    let used = used.map_err(|error| error.help(why(&device)));
+    let used = used.map_err(|error| match why(&device) {
+        Some(why) => error.help(why),
+        None => error,
+    });
     let waf = device.snapshot().and_then(|snapshot| snapshot.write_amplification);
     let closed = device.close();
     used?;
@@ -34,20 +37,20 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// What faults did to the drive, and what to do.
-fn why(device: &SsdDevice) -> String {
-    let Some(details) = device.details() else { return String::new() };
-    let faults = match details.failed_die {
-        Some(failed) => format!("die {} failed by faults.die", failed.die),
-        None => format!(
-            "faults retired {} of {} superblocks",
-            details.retired_superblocks, details.space.superblocks
-        ),
-    };
-    let taken = details.taken_superblocks;
-    format!(
-        "{faults} after {taken} were taken into use: lower the faults, raise faults.die, or age less"
-    )
+/// What faults did to the drive, and what to do; `None` if they did nothing.
+fn why(device: &SsdDevice) -> Option<String> {
+    let details = device.details()?;
+    let (retired, all) = (details.retired_superblocks, details.space.superblocks);
+    match details.failed_die {
+        Some(failed) => Some(format!(
+            "faults.die failed die {} after {} superblocks: raise it, or age less",
+            failed.die, details.taken_superblocks
+        )),
+        None if retired > 0 => Some(format!(
+            "faults retired {retired} of {all} superblocks: lower faults.program and faults.erase, or age less"
+        )),
+        None => None,
+    }
 }
 
 fn write(age: Age, device: &SsdDevice, unit: u64, global: &Global) -> Result<(), CliError> {

@@ -58,7 +58,7 @@ pub(crate) struct Try {
     /// Cut the power, and run this in a shell in each state that the disk can be in: exit code 0 means that all is well
     #[arg(long, value_name = "COMMAND")]
     check: Option<String>,
-    /// How many states after power cuts to look at, or all but those by chance; 0: none
+    /// How many states after power cuts to look at, spread evenly over the run, or all but those by chance; 0: none
     #[arg(long, value_name = "N|all", default_value = "1000", value_parser = parse_amount)]
     states: Amount,
     /// Write an image of each finding into this folder
