@@ -96,6 +96,27 @@ fn both_clocks_meet_the_same_faults() {
     assert!(retired > 0 && relocated > 10, "{retired} retired, {relocated} relocated");
 }
 
+/// What was taken into use last may be lost in a power cut, and with it what the failure was counted by: the die stays failed.
+#[test]
+fn a_failed_die_stays_failed_over_a_power_cut() {
+    for die in 2..30 {
+        let mut config = plain();
+        config.faults = FaultSpec { die, ..FaultSpec::default() };
+        let folder = Folder::new(&config);
+        let device = folder.open().device;
+        let pages = device.size() / PAGE_BYTES;
+        let mut rng = Rng::new(die);
+        while device.write(rng.below(pages) * PAGE_BYTES, &[1; 4096], false).is_ok() {}
+        let failed = device.details().unwrap().failed_die;
+        assert!(failed.is_some(), "die {die}");
+        device.cut_power().unwrap();
+        assert_eq!(
+            device.details().unwrap().failed_die.map(|cut| cut.die),
+            failed.map(|die| die.die)
+        );
+    }
+}
+
 /// A die fails at the same operation in both clocks, and what lay on it is lost for good, whether the drive was closed or killed since:
 /// reads of it are errors, all others right, and nothing is changed any more.
 #[test]
