@@ -219,6 +219,10 @@ impl<M: Media> Ftl<M> {
         resume: Resume,
     ) -> Result<(), FtlError> {
         self.stats.media_failures += 1;
+        // The program is used up and holds nothing.
+        let geometry = self.nand.geometry();
+        let pages = geometry.pages_per_unit() * u64::from(geometry.slots_per_program());
+        self.stats.programs.add(Cause::Padding, pages);
         let unit_bytes = index(self.nand.geometry().unit_bytes());
         let open = &mut self.frontiers[index(frontier)];
         let Some(superblock) = open.superblock.take() else { return Ok(()) };

@@ -21,7 +21,7 @@ pub enum Cause {
     /// Head pages, tail pages, translation pages and the table of snapshots.
     Metadata,
     /// Fill of a flash page or an indirection unit, including old data carried along by a
-    /// read-modify-write.
+    /// read-modify-write, and programs of data that failed.
     Padding,
     /// A page moved by static wear levelling.
     Wear,

@@ -94,6 +94,28 @@ fn requests_that_fail() {
     }
 }
 
+/// A program that fails is used up and holds nothing: the books are those of flash (`simulate` balances them), whatever had been
+/// staged for it, and wherever it goes.
+#[test]
+fn programs_that_fail_are_counted() {
+    let small = ["geometry.channels=1", "geometry.ways=1", "geometry.blocks=560", "capacity.op=40 %"];
+    let cases: [(&str, &[&str]); 4] = [
+        ("s1", &["geometry.pages=64"]),
+        ("s1", &["geometry.pages=64", "ftl.indirection=16KiB"]),
+        ("tlc", &["geometry.pages=24", "faults.program=0.001"]),
+        ("s1", &["geometry.pages=64", "volume.mode=log"]),
+    ];
+    for (preset, more) in cases {
+        let load = workload("randwrite,bs=4KiB,qd=4,requests=40k");
+        let faults = ["faults.program=0.0001", "faults.erase=0.001", "precondition.fill=1"];
+        let sets = sets(&[&small[..], &faults, more].concat());
+        let result = simulate(&setup(preset, &sets, &load), &Control::default());
+        let result = result.unwrap_or_else(|error| panic!("{preset} {more:?}: {error}"));
+        let bad = result.ftl.bad_superblocks;
+        assert!(bad > 0, "{preset} {more:?}: no program failed");
+    }
+}
+
 #[test]
 fn keys_that_did_nothing() {
     let load = workload("randwrite,bs=4KiB,requests=1000");
