@@ -203,7 +203,9 @@ impl Config {
             log_bytes: self.quantity("ftl.remap_log"),
             segment_bytes: convert::narrow(self.quantity("ftl.remap_segment")),
             max_refs: self.narrow("ftl.remap_refs"),
-            compacts: self.word("ftl.remap_compaction") == "below95",
+            compacts: self.word("ftl.remap_compaction") == "watermark",
+            watermark: self.narrow("ftl.remap_watermark"),
+            log_spare: self.narrow("ftl.remap_spare"),
             nvram_read: self.time("timing.nvram_read"),
             nvram_write: self.time("timing.nvram_write"),
         }

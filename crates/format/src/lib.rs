@@ -46,7 +46,7 @@ pub use remap::{
     RemapBlockError, RemapCaps, RemapDurability, RemapEntry, RemapFlags, RemapReply, RemapVector,
     ReplyContent, SNAPSHOT_NAME_MAX, SNAPSHOTS_MAX, SegmentHead, SnapshotAction, SnapshotCommand,
     SnapshotEntry, SnapshotName, SnapshotTable, Topology, VectorRange, decode_segment,
-    entries_per_segment, log_page_capacity, pack_log_page, paper, unpack_log_page,
+    entries_per_segment, log_page_capacity, pack_log_page, unpack_log_page,
 };
 pub use spare::{SlotKind, SpareRecord, SpareState};
 pub use tail::{

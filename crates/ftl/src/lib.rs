@@ -88,7 +88,7 @@ pub use recovery_cost::RecoveryCost;
 pub use recovery_report::{LogDamage, OnLogDamage, RecoverError, RecoveryReport};
 pub use remap::{
     Deduplicated, Maintenance, RemapCaps, RemapConfig, RemapDone, RemapError, RemapOptions,
-    RemapOutcome, RemapRange, RemapScheme, RemapStats,
+    RemapOutcome, RemapRange, RemapScheme, RemapStats, RemapTables,
 };
 pub use stats::{FailedDie, FtlStats, SpaceMap, Wear};
 pub use victim::{

@@ -5,11 +5,13 @@ use onefold_units::Nanos;
 use onefold_units::convert::{u32_from, u64_from};
 
 use crate::ftl::Ftl;
+use crate::remap::{RemapScheme, RemapTables};
 use crate::superblock::{State, Superblock};
 
 /// What recovery reads. All dies read in parallel, and NVRAM, which has a port of its own, beside them:
 /// where a segment counts is judged when it and the heads are there. Transfers and the work of the
-/// controller take no time.
+/// controller take no time. Of the schemes that do not survive power loss it is what the paper's
+/// recovery would read: a global log as a whole, and nothing for the log of `opt`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryCost {
     /// Head pages of superblocks.
@@ -73,8 +75,32 @@ impl<M: Media> Ftl<M> {
                 _ => {}
             }
         }
+        if let Some(remap) = &self.remap {
+            match remap.config.scheme {
+                RemapScheme::Gn => cost.nvram_bytes += remap.global_log_bytes(),
+                RemapScheme::Gf => {
+                    let page = u64::from(geometry.unit_bytes());
+                    cost.log_pages += remap.global_log_bytes().div_ceil(page);
+                }
+                RemapScheme::None | RemapScheme::Ln | RemapScheme::Lh | RemapScheme::Opt => {}
+            }
+        }
         cost.time = self.recovery_time(&cost);
         cost
+    }
+
+    /// DRAM of the tables that remapping needs; `None` where remaps are copies.
+    #[must_use]
+    pub fn remap_tables(&self) -> Option<RemapTables> {
+        let geometry = self.nand.geometry();
+        let (slots, units) = (geometry.total_slots(), self.layout.units);
+        self.remap.as_ref().map(|remap| remap.tables(slots, units, geometry.slots()))
+    }
+
+    /// How often a segment of NVRAM was taken into use since the device was built: most, and mean.
+    #[must_use]
+    pub fn segment_cycles(&self) -> (u32, f64) {
+        self.remap.as_ref().map_or((0, 0.0), |remap| remap.segment_cycles())
     }
 
     /// Whether a superblock was programmed since the checkpoint was cut.

@@ -74,6 +74,7 @@ pub(crate) fn common<C>(
         map_cache: None,
         faults: None,
         remap: None,
+        recovery: None,
         volume: None,
         zoned: None,
         zoned_volume: None,

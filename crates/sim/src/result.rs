@@ -10,6 +10,7 @@ mod columns;
 mod human;
 mod labels;
 mod read;
+mod recovery;
 mod remap;
 mod rows;
 mod series;
@@ -32,7 +33,8 @@ pub use human::{bytes, count, duration, pages_in_out, percent, significant};
 pub(crate) use human::{share, si, trimmed};
 pub use labels::labels;
 pub use read::ResultError;
-pub use remap::Remap;
+pub use recovery::Recovery;
+pub use remap::{Remap, RemapTables};
 pub(crate) use rows::{Row, causes, rows, version};
 pub use series::{Series, SeriesPoint};
 pub use stack::StackPlace;
@@ -130,6 +132,9 @@ pub struct RunResult {
     /// Remapping and deduplication; `null` on a device that does neither.
     #[serde(default)]
     pub remap: Option<Remap>,
+    /// What recovery would read if power failed at the end; `null` where that is not modelled.
+    #[serde(default)]
+    pub recovery: Option<Recovery>,
     /// The volume between the load and the device; `null` without one.
     #[serde(default)]
     pub volume: Option<Volume>,

@@ -61,6 +61,25 @@ fn programs(image: &Path) -> u64 {
 }
 
 #[test]
+fn info_says_what_a_recovery_would_cost() {
+    let folder = Folder::new("remap-cost");
+    let image = image(&folder, "64MiB", &[]);
+    let info = json(&["info", text(&image)]);
+    let (cost, remap) = (&info["device"]["recovery_cost"], &info["device"]["remap"]);
+    // The log is 2 MiB of NVRAM in segments of 1 KiB, and empty on flash.
+    assert!(cost["nvram_bytes"].as_u64().unwrap() > 2 << 20, "{cost}");
+    assert!(cost["flash_bytes"].as_u64().unwrap() > 0 && cost["log_flash_bytes"] == 0, "{cost}");
+    assert!(cost["time_ns"].as_u64().unwrap() > 0, "{cost}");
+    assert_eq!(remap["tables"]["segments_bytes"], 2048 / 8, "{remap}");
+    // Two bits for each of 16,384 pages, and for those of the table of snapshots.
+    assert!(remap["tables"]["units_bytes"].as_u64().unwrap() >= 4096, "{remap}");
+    assert_eq!(remap["segment_cycles_max"], 0);
+    let output = ssd(&["info", text(&image)]);
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("recovery would read") && table.contains("DRAM of remap"), "{table}");
+}
+
+#[test]
 fn clones_and_snapshots_survive_overwriting_and_a_kill() {
     let folder = Folder::new("remap");
     let image = image(&folder, "64MiB", &["--set", "capacity.snapshots=16MiB"]);

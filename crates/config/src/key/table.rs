@@ -332,9 +332,21 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "ftl.remap_compaction",
-        words(&["below95", "never"]),
-        "below95",
-        "below95: a full global log (gf, gn) is rewritten if less than 95 % of it is live; never: it stays full.",
+        words(&["watermark", "never"]),
+        "watermark",
+        "watermark: a full global log (gf, gn) is rewritten if less of it than ftl.remap_watermark is live; never: it stays full.",
+    ),
+    key(
+        "ftl.remap_watermark",
+        count(0, 100),
+        "95",
+        "Percentage of live entries from which a full log is not rewritten: lh moves entries to flash instead.",
+    ),
+    key(
+        "ftl.remap_spare",
+        count(0, 1024),
+        "0",
+        "Superblocks that the log of lh may take beyond what its entries need. 0: one per 64 spare superblocks of the drive, 1 to 4; Wu 2022 has 4.",
     ),
     key(
         "dedup.fingerprints",
@@ -359,7 +371,7 @@ pub(crate) const KEYS: &[Key] = &[
         "dedup.content",
         Kind::Text,
         "unique",
-        "Contents of writes of which the simulator knows the address only: unique, iid_zipf:theta=0.2,share=0.9 or exact_dup_ratio:ratio=0.1.",
+        "Contents of writes of which the simulator knows the address only: unique, iid_zipf:theta=0.2,share=0.9, exact_dup_ratio:ratio=0.1 or recent:ratio=0.9,theta=1,share=0.1.",
     ),
     key(
         "buffer.policy",

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use onefold_buffer::Stats;
 use onefold_format::Lifetime;
-use onefold_ftl::{FailedDie, FtlStats, RemapStats, SpaceMap, Wear};
+use onefold_ftl::{FailedDie, FtlStats, RecoveryCost, RemapStats, RemapTables, SpaceMap, Wear};
 use onefold_nand::Media;
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::convert::{float, u64_from};
@@ -39,6 +39,14 @@ pub struct SsdDetails {
     pub snapshot_bytes: u64,
     /// What remapping counted since the device was opened.
     pub remap: RemapStats,
+    /// What recovery would read if power failed now.
+    pub recovery: RecoveryCost,
+    /// Bytes of a flash page, over all planes of a die.
+    pub program_bytes: u64,
+    /// DRAM of the tables of the remap primitive; `None` without it.
+    pub remap_tables: Option<RemapTables>,
+    /// Most times that a segment of the remap log was taken into use since the device was opened.
+    pub segment_cycles_max: u32,
     /// Closed superblocks by their share of valid slots, in equal bins from empty to full.
     pub valid_histogram: Vec<u64>,
     /// Buffer policy with its parameters; `None` without a buffer.
@@ -55,7 +63,8 @@ impl SsdDetails {
     pub(crate) fn of<M: Media>(ssd: &Ssd<M>) -> Self {
         let ftl = ssd.ftl();
         let mapped = (0..ftl.host_units()).filter(|unit| ftl.is_mapped(Lpn::new(*unit))).count();
-        let unit_pages = u64::from(ssd.config().geometry.unit_bytes()) / PAGE_BYTES;
+        let geometry = &ssd.config().geometry;
+        let unit_pages = u64::from(geometry.unit_bytes()) / PAGE_BYTES;
         let space = ftl.space();
         let factory = ssd.config().faults.bad_superblocks;
         Self {
@@ -71,6 +80,11 @@ impl SsdDetails {
                 * unit_pages
                 * PAGE_BYTES,
             remap: ftl.remap_stats(),
+            recovery: ftl.recovery_cost(),
+            program_bytes: u64::from(geometry.slots_per_program())
+                * u64::from(geometry.unit_bytes()),
+            remap_tables: ftl.remap_tables(),
+            segment_cycles_max: ftl.segment_cycles().0,
             valid_histogram: ftl.valid_histogram(BINS),
             buffer_policy: ssd.buffer().map(|_| ssd.config().buffer.policy.to_string()),
             buffer_bytes: ssd.config().buffer.bytes,

@@ -4,7 +4,6 @@
 //! - [`RemapEntry`]: a run of targets and the slots they map to, in a [`SegmentHead`]'s segment
 //!   (NVRAM) or packed into a log page (flash, [`pack_log_page`]).
 //! - [`CommandSlot`]: what NVRAM knows about one remap command.
-//! - [`paper`]: the layouts of the paper, for the schemes that are compared.
 //! - [`RemapVector`], [`RemapReply`]: what a host sends and gets back.
 //! - [`SnapshotCommand`], [`SnapshotTable`]: the same for snapshots of ranges.
 //!
@@ -23,7 +22,6 @@
 pub(crate) mod bits;
 mod entry;
 mod log_page;
-pub mod paper;
 mod reply;
 mod ring;
 mod segment;

@@ -46,6 +46,7 @@ impl<M: Media> Ftl<M> {
             return Ok(Segment { id: NO_SEGMENT, life, entries, written: None, sealed: false });
         }
         let id = remap.segments.free.pop().ok_or(FtlError::NoSpace)?;
+        remap.segments.uses[index(id)] += 1;
         let per_segment = index(remap.config.entries_per_segment());
         if M::STORES && self.alloc >= self.epoch_limit {
             self.reserve_epochs()?;

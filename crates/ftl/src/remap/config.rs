@@ -63,8 +63,14 @@ pub struct RemapConfig {
     pub segment_bytes: u32,
     /// Logical units that may share a slot; 0 = any number.
     pub max_refs: u32,
-    /// Global logs drop stale entries once less than 95 % are live; otherwise they stay full.
+    /// A full global log drops its stale entries if few enough are live; otherwise it stays full.
     pub compacts: bool,
+    /// A full log is rewritten only if less than this percentage of its entries is live (Wu 2022,
+    /// sec. IV-D: high watermark).
+    pub watermark: u32,
+    /// Superblocks for the log beyond what its entries need (`O_max` of Wu 2022, sec. IV-D); 0 = by the
+    /// size of the device.
+    pub log_spare: u32,
     /// Time to read 64 B of NVRAM.
     pub nvram_read: Nanos,
     /// Time to write 64 B of NVRAM.
@@ -95,6 +101,8 @@ impl RemapConfig {
         segment_bytes: 1024,
         max_refs: 0,
         compacts: true,
+        watermark: 95,
+        log_spare: 0,
         nvram_read: Nanos::ZERO,
         nvram_write: Nanos::ZERO,
     };

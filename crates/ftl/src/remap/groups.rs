@@ -194,6 +194,8 @@ pub(crate) struct Segments {
     pub(crate) free: Vec<u32>,
     pub(crate) waiting: Vec<u32>,
     pub(crate) total: u32,
+    /// How often each was taken into use.
+    pub(crate) uses: Vec<u32>,
     /// Memory of segments that were given back.
     pub(crate) spare: Vec<Vec<RemapEntry>>,
 }
@@ -201,7 +203,13 @@ pub(crate) struct Segments {
 impl Segments {
     /// All of them free, the lowest first.
     pub(crate) fn new(total: u32) -> Self {
-        Self { free: (0..total).rev().collect(), waiting: Vec::new(), total, spare: Vec::new() }
+        Self {
+            free: (0..total).rev().collect(),
+            waiting: Vec::new(),
+            total,
+            uses: vec![0; index(total)],
+            spare: Vec::new(),
+        }
     }
 
     pub(crate) fn free_count(&self) -> u32 {

@@ -19,12 +19,14 @@ const PAGE_ENTRIES_MIN: u32 = 160;
 /// Entries of the paper's 4 KiB log page (remap.md section 3).
 const PAPER_PAGE_ENTRIES: u32 = 255;
 
-/// Superblocks for the log beyond what its entries need (`O_max` of remap.md section 6).
+/// Most superblocks for the log beyond what its entries need, unless configured (`O_max` of remap.md
+/// section 6).
 const LOG_SUPERBLOCKS_EXTRA: u32 = 4;
 
 /// So many spare superblocks of the device allow the log one of them beyond what its entries need.
 /// Differs from Wu 2022, sec. IV-D, which has 4 in any case: where there are 64, each costs half a
-/// percent of write amplification, more than collecting the log more often (docs/wu2022.md).
+/// percent of write amplification, more than collecting the log more often (docs/papers/wu2022.md). The paper's number is a
+/// configuration.
 const SPARE_PER_LOG_SUPERBLOCK: u32 = 64;
 
 impl<M: Media> Ftl<M> {
@@ -198,7 +200,10 @@ impl<M: Media> Ftl<M> {
         let slots = self.layout.data_slots();
         let superblocks = self.nand.geometry().superblocks();
         let spare = superblocks.saturating_sub(self.layout.units.div_ceil(slots));
-        let extra = (spare / SPARE_PER_LOG_SUPERBLOCK).clamp(1, LOG_SUPERBLOCKS_EXTRA);
+        let extra = match remap.config.log_spare {
+            0 => (spare / SPARE_PER_LOG_SUPERBLOCK).clamp(1, LOG_SUPERBLOCKS_EXTRA),
+            extra => extra,
+        };
         pages.div_ceil(slots) + extra
     }
 

@@ -40,6 +40,7 @@ mod request;
 mod ring;
 mod room;
 mod store;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -51,6 +52,7 @@ pub use config::{RemapConfig, RemapScheme};
 pub use dedup::Deduplicated;
 pub use maintain::Maintenance;
 pub use request::{RemapCaps, RemapDone, RemapError, RemapOptions, RemapOutcome, RemapRange};
+pub use tables::RemapTables;
 
 pub(crate) use collect::Primary;
 pub(crate) use found::FoundLog;

@@ -95,11 +95,16 @@ impl Remap {
     }
 
     /// Whether few enough entries in NVRAM are live that compacting comes before destaging
-    /// (remap.md section 5: 95 %).
+    /// (remap.md section 5).
     fn is_worth_compacting(&self) -> bool {
         let live = self.ranks.as_ref().map_or(0, Ranks::live_entries);
         let capacity = u64::from(self.segments.total) * u64::from(self.per_segment());
-        live * 100 < capacity * 95
+        self.is_below_watermark(live, capacity)
+    }
+
+    /// Whether so few of the entries that a log takes are live that rewriting it pays.
+    fn is_below_watermark(&self, live: u64, capacity: u64) -> bool {
+        live * 100 < capacity * u64::from(self.config.watermark)
     }
 
     /// A group that gives segments back if it is compacted: the one that most died in, or else the
@@ -228,7 +233,7 @@ impl<M: Media> Ftl<M> {
         }
         let capacity = remap.global_capacity();
         let live = u64::from(remap.units.count());
-        if !remap.config.compacts || live * 100 >= capacity * 95 {
+        if !remap.config.compacts || !remap.is_below_watermark(live, capacity) {
             return false;
         }
         self.compact_global(now);

@@ -11,7 +11,8 @@ use crate::outcome::{check_sent, common, faults, preconditioned, tenant_results,
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
 use crate::result::{
-    Buffer, ByCause, Flash, Ftl, MapCache, Remap, RunResult, Superblocks, VALID_BINS, Wear,
+    Buffer, ByCause, Flash, Ftl, MapCache, Recovery, Remap, RunResult, Superblocks, VALID_BINS,
+    Wear,
 };
 use crate::series::ratio;
 use crate::setup::Setup;
@@ -76,6 +77,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
             .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
         faults: faults(ftl.media_failures, ftl.slow, ftl.relocated, run.ssd.ftl().failed_die()),
         remap: remap_result(&run, &host, programs),
+        recovery: Some(Recovery::new(&run.ssd.ftl().recovery_cost(), &run.ssd.config().geometry)),
         volume: run.volume.as_ref().map(|one| volume_result(one, &device, programs)),
         ..common
     })
@@ -93,6 +95,7 @@ fn remap_result(run: &Finished, host: &HostStats, programs: u64) -> Option<Remap
     }
     let remap = run.ssd.ftl().remap_stats().since(&run.ran.baseline.remap);
     let dedup = run.ssd.dedup_stats().since(&run.ran.baseline.dedup);
+    let (cycles_max, cycles_mean) = run.ssd.ftl().segment_cycles();
     Some(Remap {
         scheme: scheme.name().to_owned(),
         remapped: remap.remapped,
@@ -109,6 +112,9 @@ fn remap_result(run: &Finished, host: &HostStats, programs: u64) -> Option<Remap
         lookup_ns: remap.lookup_ns,
         hashed_pages: dedup.hashed_pages,
         hash_busy_ns: dedup.busy.get(),
+        segment_cycles_max: cycles_max.into(),
+        segment_cycles_mean: cycles_mean,
+        tables: run.ssd.ftl().remap_tables().map(Into::into).unwrap_or_default(),
         waf_logical: ratio(programs.into(), (host.write_pages + host.remap_pages).into()),
     })
 }

@@ -10,8 +10,8 @@ use onefold_zoned::{Action, WaitReason};
 use serde_json::{Map, Value};
 
 use super::{
-    ByCause, Checks, Conventional, Faults, LittlesLaw, MapCache, Precondition, Reclaims, Remap,
-    RunResult, TraceSource, Volume, Waits, Zoned, ZonedVolume,
+    ByCause, Checks, Conventional, Faults, LittlesLaw, MapCache, Precondition, Reclaims, Recovery,
+    Remap, RunResult, TraceSource, Volume, Waits, Zoned, ZonedVolume,
 };
 
 /// What a table has of a result elsewhere, or not at all: the program, the seed and the configuration.
@@ -119,6 +119,7 @@ fn whole() -> RunResult {
         map_cache: Some(MapCache::default()),
         faults: Some(Faults::default()),
         remap: Some(Remap::default()),
+        recovery: Some(Recovery::default()),
         checks: Checks { littles_law: Some(LittlesLaw::default()) },
         volume: Some(Volume {
             sent_pages: Sent::ALL.map(|cause| (cause.name().to_owned(), 0)).into(),

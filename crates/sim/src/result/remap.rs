@@ -38,7 +38,40 @@ pub struct Remap {
     pub hashed_pages: u64,
     /// Time the hash units were busy, over all of them.
     pub hash_busy_ns: u64,
+    /// Most times that a segment of NVRAM was taken into use over the life of the device; 0 without
+    /// local logs.
+    pub segment_cycles_max: u64,
+    /// Times that a segment was taken into use, on average.
+    #[serde(serialize_with = "finite")]
+    pub segment_cycles_mean: f64,
+    /// DRAM of the tables that remapping needs.
+    pub tables: RemapTables,
     /// Pages programmed for any cause / pages the host wrote or remapped; 0 without.
     #[serde(serialize_with = "finite")]
     pub waf_logical: f64,
+}
+
+/// DRAM of the tables that remapping needs, in bytes, packed as Wu 2022, section IV-F, counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RemapTables {
+    /// References of each flash page (RC-table).
+    pub refs_bytes: u64,
+    /// Two bits for each logical unit (LR-bitmap).
+    pub units_bytes: u64,
+    /// Pointers of the log pages on flash (RP-index).
+    pub log_pages_bytes: u64,
+    /// A bit for each segment of NVRAM (SV-bitmap).
+    pub segments_bytes: u64,
+}
+
+impl From<onefold_ftl::RemapTables> for RemapTables {
+    fn from(tables: onefold_ftl::RemapTables) -> Self {
+        Self {
+            refs_bytes: tables.refs,
+            units_bytes: tables.units,
+            log_pages_bytes: tables.log_pages,
+            segments_bytes: tables.segments,
+        }
+    }
 }

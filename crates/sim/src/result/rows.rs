@@ -115,6 +115,22 @@ impl Rows<'_> {
         add("hash units busy", |remap| {
             (remap.hash_busy_ns > 0).then(|| duration(float(remap.hash_busy_ns)))
         });
+        add("uses of an NVRAM segment, most", |remap| positive(remap.segment_cycles_max));
+        self.row_if_any("remap", "NVRAM cycles / flash cycles, most", |run| {
+            let remap = run.remap.as_ref().filter(|remap| remap.segment_cycles_max > 0)?;
+            let erases = run.flash.wear.max.max(1);
+            Some(significant(float(remap.segment_cycles_max) / float(erases), 3))
+        });
+        self.row_if_any("remap", "DRAM of remap tables", |run| {
+            let tables = &run.remap.as_ref()?.tables;
+            let parts = [tables.refs_bytes, tables.units_bytes, tables.log_pages_bytes];
+            Some(bytes(parts.iter().sum::<u64>() + tables.segments_bytes))
+        });
+        self.row_if_any("remap", "recovery would read, take", |run| {
+            let recovery = run.recovery.as_ref().filter(|_| run.remap.is_some())?;
+            let read = bytes(recovery.flash_bytes + recovery.nvram_bytes);
+            Some(format!("{read}, {}", duration(float(recovery.time_ns))))
+        });
     }
 
     fn volume(&mut self) {

@@ -250,6 +250,7 @@ fn keys_stand_in_the_documented_order() {
         "map_cache",
         "faults",
         "remap",
+        "recovery",
         "volume",
         "zoned",
         "zoned_volume",

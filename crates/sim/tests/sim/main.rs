@@ -12,6 +12,7 @@ mod log;
 mod lookalikes;
 mod papers;
 mod repeat;
+mod schemes;
 mod stack;
 mod volume;
 mod zoned;

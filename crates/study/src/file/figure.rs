@@ -55,6 +55,10 @@ pub enum Metric {
     Bandwidth,
     /// Devices: pages programmed / pages written, deduplicated ones included.
     Waf,
+    /// Devices: requests completed per second of virtual time.
+    OpsPerSecond,
+    /// Devices: pages programmed for any cause.
+    FlashPages,
     /// Devices: pages deduplicated / pages written.
     DedupShare,
     /// Devices: mean latency of a write.
@@ -89,7 +93,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric with a name of its own.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::TargetHitRatio,
         Self::TotalHitRatio,
         Self::TargetReadHitRatio,
@@ -100,6 +104,8 @@ impl Metric {
         Self::Absorption,
         Self::Bandwidth,
         Self::Waf,
+        Self::OpsPerSecond,
+        Self::FlashPages,
         Self::DedupShare,
         Self::WriteLatency,
         Self::ReadLatency,
@@ -143,6 +149,8 @@ impl Metric {
             Self::Absorption => "absorption",
             Self::Bandwidth => "bandwidth",
             Self::Waf => "waf",
+            Self::OpsPerSecond => "ops_per_s",
+            Self::FlashPages => "flash_pages",
             Self::DedupShare => "dedup_share",
             Self::WriteLatency => "write_latency",
             Self::ReadLatency => "read_latency",
@@ -176,6 +184,8 @@ impl Metric {
             Self::Absorption => "write absorption",
             Self::Bandwidth => "bandwidth in MB/s",
             Self::Waf => "write amplification",
+            Self::OpsPerSecond => "requests per second",
+            Self::FlashPages => "pages programmed",
             Self::DedupShare => "writes deduplicated",
             Self::WriteLatency => "mean latency of writes",
             Self::ReadLatency => "mean latency of reads",
@@ -208,6 +218,8 @@ impl Metric {
             self,
             Self::PagesProgrammed
                 | Self::Bandwidth
+                | Self::OpsPerSecond
+                | Self::FlashPages
                 | Self::ValidCopies
                 | Self::Reclaims
                 | Self::Waits
@@ -243,6 +255,8 @@ impl Metric {
             Self::Column(_)
                 | Self::Bandwidth
                 | Self::Waf
+                | Self::OpsPerSecond
+                | Self::FlashPages
                 | Self::DedupShare
                 | Self::WriteLatency
                 | Self::ReadLatency
@@ -265,7 +279,8 @@ impl Metric {
     #[must_use]
     pub fn is_gain(self) -> bool {
         let name = self.name();
-        let saved = ["bandwidth", "dedup_share", "remap.deduplicated", "remap.remapped"];
+        let saved =
+            ["bandwidth", "ops_per_s", "dedup_share", "remap.deduplicated", "remap.remapped"];
         name.contains("hit") || name.contains("absor") || saved.contains(&name)
     }
 

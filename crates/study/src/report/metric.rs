@@ -50,6 +50,8 @@ fn of_run(run: &RunResult, metric: Metric) -> Option<f64> {
         Metric::Column(column) => measured(run).get(&column.name).and_then(Value::as_f64),
         Metric::Bandwidth => Some(run.bandwidth / 1e6),
         Metric::Waf => written(run.waf),
+        Metric::OpsPerSecond => ops_per_second(run),
+        Metric::FlashPages => Some(float(run.flash.program_pages.total())),
         Metric::WriteLatency => (run.host.write_requests > 0).then_some(run.latency_ns.write.mean),
         Metric::ReadLatency => (run.host.read_requests > 0).then_some(run.latency_ns.read.mean),
         Metric::WafHost => written(run.volume.as_ref().map_or(1.0, |volume| volume.waf_host)),
@@ -63,6 +65,11 @@ fn of_run(run: &RunResult, metric: Metric) -> Option<f64> {
         }
         _ => of_volume(run, metric),
     }
+}
+
+/// Requests per second of virtual time.
+fn ops_per_second(run: &RunResult) -> Option<f64> {
+    (run.virtual_ns > 0).then(|| float(run.host.requests()) * 1e9 / float(run.virtual_ns))
 }
 
 /// Metrics of what a volume sends to its devices.

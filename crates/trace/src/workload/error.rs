@@ -170,7 +170,7 @@ pub enum WorkloadError {
     },
     /// The first word names no content model.
     #[error(
-        "`{found}` is no content model{}; use unique, iid_zipf or exact_dup_ratio",
+        "`{found}` is no content model{}; use unique, iid_zipf, exact_dup_ratio or recent",
         hint(*.nearest)
     )]
     UnknownContents {

@@ -102,7 +102,8 @@ impl RangeSpec {
 }
 
 impl Bound {
-    fn resolve(self, device: u64) -> u64 {
+    /// The bound in bytes of a device, or of the range for shares of that.
+    pub(super) fn resolve(self, device: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Micropercent(millionths) => {

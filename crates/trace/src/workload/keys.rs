@@ -57,12 +57,20 @@ impl<'a> Keys<'a> {
         };
         if forward { Ok(range) } else { Err(entry.out_of("an end that lies behind the start")) }
     }
+
+    /// The page cache of the host: none unless given.
+    pub(super) fn cache(&self) -> Result<Bound, WorkloadError> {
+        self.find("cache").map_or(Ok(Bound::Bytes(0)), |entry| bound(entry, entry.value))
+    }
 }
 
 fn bound(entry: Entry<'_>, text: &str) -> Result<Bound, WorkloadError> {
     let text = text.trim();
     if let Some(percent) = text.strip_suffix('%') {
-        let expected = "two ends such as 0-50% or 1GiB-2GiB, or a length";
+        let expected = match entry.key {
+            "cache" => "a size such as 1GiB, or a share of the range such as 50%",
+            _ => "two ends such as 0-50% or 1GiB-2GiB, or a length",
+        };
         let percent = real(percent).ok_or_else(|| entry.malformed(expected))?;
         if !(0.0..=100.0).contains(&percent) {
             return Err(entry.out_of("percentages from 0 to 100"));

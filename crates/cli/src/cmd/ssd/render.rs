@@ -94,6 +94,19 @@ pub(crate) fn details(details: &SsdDetails) -> Value {
             "log_entries": details.remap.entries,
             "destages": details.remap.destages,
             "log_full": details.remap.log_full,
+            "segment_cycles_max": details.segment_cycles_max,
+            "tables": details.remap_tables.map(|tables| json!({
+                "refs_bytes": tables.refs,
+                "units_bytes": tables.units,
+                "log_pages_bytes": tables.log_pages,
+                "segments_bytes": tables.segments,
+            })),
+        },
+        "recovery_cost": {
+            "flash_bytes": details.recovery.flash_bytes(details.program_bytes),
+            "log_flash_bytes": details.recovery.log_pages * details.program_bytes,
+            "nvram_bytes": details.recovery.nvram_bytes,
+            "time_ns": details.recovery.time.get(),
         },
         "buffer": details.buffer_policy.as_ref().map(|policy| json!({
             "policy": policy,
@@ -205,6 +218,13 @@ pub(super) fn table(value: &Value) -> String {
     let wear = &value["wear"];
     let mean = wear["mean"].as_f64().unwrap_or(0.0);
     row("erases per superblock", format!("{} to {}, mean {mean:.2}", wear["min"], wear["max"]));
+    let cost = &value["recovery_cost"];
+    let read = number(&cost["flash_bytes"]) + number(&cost["nvram_bytes"]);
+    let ms = number(&cost["time_ns"]).div_ceil(1_000_000);
+    row("recovery would read", format!("{} in {ms} ms of device time", size(read)));
+    if let Some(tables) = value["remap"]["tables"].as_object() {
+        row("DRAM of remap tables", size(tables.values().map(number).sum()));
+    }
     if let Some(live) = value.get("live") {
         let waf = live["waf"].as_f64().map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
         row("write amplification", waf);

@@ -6,9 +6,10 @@ use onefold_units::convert::{floor_u64, index64, narrow, u64_from};
 use onefold_units::{Op, PAGE_BYTES, Rng};
 
 use super::Bench;
+use super::cache::PageCache;
 use crate::workload::choices::Left;
 use crate::workload::math::ln;
-use crate::workload::spec::Length;
+use crate::workload::spec::{Bound, Length};
 use crate::workload::{Request, WorkloadError};
 
 /// Addresses of a benchmark are pages in 32 bits.
@@ -49,6 +50,7 @@ pub struct BenchGenerator {
     rng: Rng,
     /// Planned and not yet given out.
     queue: VecDeque<Request>,
+    cache: Option<PageCache>,
     model: Model,
 }
 
@@ -78,6 +80,7 @@ impl BenchGenerator {
         bench: Bench,
         length: Length,
         (start, end): (u64, u64),
+        cache: Bound,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
         let start = start.next_multiple_of(PAGE_BYTES);
@@ -101,7 +104,8 @@ impl BenchGenerator {
             Bench::Postmark => Model::Postmark { made: 0 },
         };
         let left = Left::new(length, pages * PAGE_BYTES, None);
-        Ok(Self { start, pages, left, rng, queue: VecDeque::new(), model })
+        let cache = PageCache::new(cache.resolve(pages * PAGE_BYTES) / PAGE_BYTES, pages);
+        Ok(Self { start, pages, left, rng, queue: VecDeque::new(), cache, model })
     }
 
     /// First byte after the addresses it uses.
@@ -125,7 +129,7 @@ impl BenchGenerator {
         filled
     }
 
-    /// Queues at least one request.
+    /// Queues the requests of the next operation: none if the page cache answers it.
     fn plan(&mut self) {
         match &mut self.model {
             Model::Fileserver { .. } => {
@@ -218,8 +222,23 @@ impl BenchGenerator {
         self.push(op, page, page + 1);
     }
 
-    /// Queues pages `first..end` in requests of at most [`IO_PAGES`].
+    /// Queues pages `first..end`, without those that the page cache answers.
     fn push(&mut self, op: Op, first: u64, end: u64) {
+        let Some(cache) = &mut self.cache else { return self.queue_pages(op, first, end) };
+        let asked: Vec<bool> =
+            (first..end).map(|page| !cache.use_page(page) || op == Op::Write).collect();
+        let mut begin = first;
+        for run in asked.chunk_by(|a, b| a == b) {
+            let after = begin + u64_from(run.len());
+            if run[0] {
+                self.queue_pages(op, begin, after);
+            }
+            begin = after;
+        }
+    }
+
+    /// Queues pages `first..end` in requests of at most [`IO_PAGES`].
+    fn queue_pages(&mut self, op: Op, first: u64, end: u64) {
         let fua = op == Op::Write && matches!(self.model, Model::Oltp { .. });
         let mut page = first;
         while page < end {

@@ -18,7 +18,9 @@
 //!   then 20 times one is read and another written; all are deleted, and it begins anew. A file is a fortieth of the range
 //!   (there 900 MB). Writes leave the page cache in 1 MiB, reads are as long as read-ahead, 128 KiB.
 //!
-//! The reads are those of the benchmark: no page cache answers any. File-system metadata and journal
+//! The reads are those of the benchmark: no page cache answers any, unless `cache` says so (`like-fileserver` and
+//! `like-oltp`). It is warm, replaced by CLOCK, and written through: a read asks the device for pages that are not in
+//! it, and every write reaches the device at once. File-system metadata and journal
 //! are left out, and deleted files are not trimmed, as without mount option `discard`. The range is
 //! the 90 % of the device that remap.md, section 13, fills first; the number of requests in flight is
 //! that section's, too, and not of the paper.
@@ -29,9 +31,11 @@
 //! |---|---|---|
 //! | `requests`, `bytes`, `drive_writes` | `requests=1M` | length, as for patterns |
 //! | `range` | `0-90%` | addresses |
+//! | `cache` | `0` | page cache of the host, of `like-fileserver` and `like-oltp`: a size, or a share of the range in percent |
 //! | `qd` | `32` | requests kept in flight |
 //! | `seed` | from the caller | seed of this workload alone |
 
+mod cache;
 mod generate;
 
 #[cfg(test)]
@@ -46,9 +50,13 @@ use super::spec::{Bound, Length, Pacing, RangeSpec};
 pub use generate::BenchGenerator;
 
 const KEYS: [&str; 6] = ["requests", "bytes", "drive_writes", "range", "qd", "seed"];
+const KEYS_OF_FILEBENCH: [&str; 7] =
+    ["requests", "bytes", "drive_writes", "range", "cache", "qd", "seed"];
 const DEFAULT_PACING: Pacing = Pacing::Closed { depth: 32 };
 const DEFAULT_RANGE: RangeSpec =
     RangeSpec { start: Bound::Bytes(0), end: Bound::Micropercent(90_000_000) };
+
+const NO_CACHE: Bound = Bound::Bytes(0);
 
 /// Which benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +105,14 @@ impl Bench {
         Self::ALL.into_iter().find(|bench| bench.name() == name)
     }
 
+    /// The keys it takes.
+    const fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Fileserver | Self::Oltp => &KEYS_OF_FILEBENCH,
+            Self::FioRandw | Self::FfsbWrite | Self::FfsbMixed | Self::Postmark => &KEYS,
+        }
+    }
+
     /// What it does, in one line.
     #[must_use]
     pub const fn description(self) -> &'static str {
@@ -119,6 +135,8 @@ pub struct BenchWorkload {
     bench: Bench,
     length: Length,
     range: RangeSpec,
+    /// Page cache of the host; 0 = none.
+    cache: Bound,
     pacing: Pacing,
     seed: Option<u64>,
 }
@@ -129,13 +147,14 @@ impl BenchWorkload {
         bench: Bench,
         words: impl Iterator<Item = &'a str>,
     ) -> Result<Self, WorkloadError> {
-        let keys = Keys::collect(words, &KEYS)?;
+        let keys = Keys::collect(words, bench.keys())?;
         keys.refuse_exclusive()?;
         let given = |key| keys.find(key).is_some();
         Ok(Self {
             bench,
             length: keys.length()?,
             range: if given("range") { keys.range()? } else { DEFAULT_RANGE },
+            cache: keys.cache()?,
             pacing: if given("qd") { keys.pacing()? } else { DEFAULT_PACING },
             seed: keys.find("seed").map(|entry| entry.count()).transpose()?,
         })
@@ -149,7 +168,8 @@ impl BenchWorkload {
         seed: u64,
     ) -> Result<BenchGenerator, WorkloadError> {
         let range = self.range.resolve(device_bytes)?;
-        BenchGenerator::new(self.bench, self.length, range, self.seed.unwrap_or(seed))
+        let seed = self.seed.unwrap_or(seed);
+        BenchGenerator::new(self.bench, self.length, range, self.cache, seed)
     }
 
     /// Closed loop with its depth.
@@ -162,6 +182,9 @@ impl BenchWorkload {
 impl fmt::Display for BenchWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},range={},{}", self.bench.name(), self.range, self.length)?;
+        if self.cache != NO_CACHE {
+            write!(f, ",cache={}", self.cache)?;
+        }
         if let Pacing::Closed { depth } = self.pacing {
             write!(f, ",qd={depth}")?;
         }

@@ -161,3 +161,55 @@ fn postmark_writes_and_reads_whole_files() {
         assert!(end <= made, "files are read that exist");
     }
 }
+
+#[test]
+fn a_page_cache_answers_reads() {
+    let share_read = |spec: &str| {
+        let requests = requests(spec);
+        let (reads, writes) = (count(&requests, Op::Read).1, count(&requests, Op::Write).1);
+        float(reads) / float(reads + writes)
+    };
+    let none = share_read("like-oltp,requests=300k");
+    assert!((none - 0.89).abs() < 0.01, "without a cache: {none}");
+    // Of 1,000 reads 250 miss, to 120 pages written.
+    let some = share_read("like-oltp,requests=300k,cache=75%");
+    assert!((some - 250.0 / 370.0).abs() < 0.02, "three quarters in memory: {some}");
+    assert!(share_read("like-oltp,requests=100k,cache=100%") == 0.0);
+    // Reads were 130 of 270 KiB.
+    let none = share_read("like-fileserver,requests=100k");
+    let some = share_read("like-fileserver,requests=100k,cache=50%");
+    assert!(some < 0.55 * none / (1.0 - 0.45 * none) && some > 0.25, "{some} instead of {none}");
+    assert!(share_read("like-fileserver,requests=10k,cache=1GiB") == 0.0);
+}
+
+#[test]
+fn a_page_cache_changes_no_write_and_asks_once_for_a_page_that_stays() {
+    let writes = |spec: &str| {
+        let mut writes = requests(spec);
+        writes.retain(|request| request.op == Op::Write);
+        writes
+    };
+    let (with, without) =
+        (writes("like-oltp,requests=20k,cache=50%"), writes("like-oltp,requests=500k"));
+    assert_eq!(with[..], without[..with.len()]);
+    // Between two reads of a page the cache was filled with other pages.
+    let reads = requests("like-oltp,requests=300k,cache=512MiB");
+    let reads = reads.iter().filter(|request| request.op == Op::Read);
+    let mut last = std::collections::BTreeMap::new();
+    for (at, read) in (0_u64..).zip(reads) {
+        if let Some(before) = last.insert(read.offset, at) {
+            assert!(at - before > (512 << 20) / PAGE_BYTES / 3, "read again after {}", at - before);
+        }
+    }
+}
+
+#[test]
+fn the_page_cache_is_part_of_the_specification() {
+    let workload = Workload::parse("like-oltp,cache=25%,requests=10").unwrap();
+    assert_eq!(workload.canonical(), "like-oltp,range=0-90%,requests=10,cache=25%,qd=32");
+    assert_eq!(Workload::parse(&workload.canonical()).unwrap(), workload);
+    let error = |spec: &str| Workload::parse(spec).unwrap_err().to_string();
+    assert!(error("like-oltp,cache=much").contains("a share of the range such as 50%"));
+    assert!(error("like-oltp,cache=101%").contains("percentages from 0 to 100"));
+    assert!(error("like-fio-randw,cache=1GiB").contains("unknown workload key `cache`"));
+}

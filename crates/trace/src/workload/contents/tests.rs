@@ -89,6 +89,26 @@ fn unique_contents_never_repeat() {
     assert_eq!(shares("exact_dup_ratio:ratio=0"), (0.0, 0.0));
 }
 
+#[test]
+fn recent_contents_repeat_as_often_as_asked() {
+    for (spec, wanted) in [("recent", 0.9), ("recent:ratio=0.5,theta=0.5", 0.5)] {
+        let (_, repeats) = shares(spec);
+        assert!((repeats - wanted).abs() < 0.01, "{spec}: {repeats} of the overwrites");
+    }
+    // The newest content is repeated most: 1 of ln(5,000) + 0.58 repeats.
+    let mut model = ContentSpec::parse("recent").unwrap().model(UNITS, 7);
+    let contents: Vec<_> = (0..UNITS).map(|lpn| model.of_write(lpn)).collect();
+    let mut newest = 0;
+    let mut of_newest = 0_u32;
+    for content in contents {
+        of_newest += u32::from(content == newest);
+        newest = newest.max(content);
+    }
+    let share = f64::from(of_newest) / f64::from(UNITS);
+    assert!((share - 0.9 / 9.1).abs() < 0.01, "{share} of the writes");
+    assert_eq!(shares("recent:ratio=0").1, 0.0);
+}
+
 /// At every moment of the fill and of overwrites.
 #[test]
 fn the_ratio_is_exact() {
@@ -132,7 +152,7 @@ fn a_seed_gives_the_same_contents() {
         let mut model: ContentModel = ContentSpec::parse(spec).unwrap().model(1_000, seed);
         (0..1_000).map(|lpn| model.of_write(lpn)).collect::<Vec<_>>()
     };
-    for spec in ["iid_zipf", "exact_dup_ratio:ratio=0.4"] {
+    for spec in ["iid_zipf", "exact_dup_ratio:ratio=0.4", "recent"] {
         assert_eq!(first(spec, 1), first(spec, 1));
         assert_ne!(first(spec, 1), first(spec, 2), "{spec}");
         assert!(first(spec, 1).iter().all(|content| *content > 0), "{spec}: 0 means unknown");
@@ -148,6 +168,8 @@ fn specifications() {
         ("iid_zipf: share=2, theta=0", "iid_zipf:theta=0,share=2"),
         ("exact_dup_ratio", "exact_dup_ratio:ratio=0.1"),
         ("exact_dup_ratio:ratio=25%", "exact_dup_ratio:ratio=0.25"),
+        ("recent", "recent:ratio=0.9,theta=1,share=0.1"),
+        ("recent:ratio=50%,share=1", "recent:ratio=0.5,theta=1,share=1"),
     ] {
         assert_eq!(canonical(spec).unwrap(), wanted);
         assert_eq!(canonical(wanted).unwrap(), wanted);
@@ -155,8 +177,8 @@ fn specifications() {
     let error = |spec| ContentSpec::parse(spec).unwrap_err().to_string();
     assert_eq!(
         error("iid-zipf"),
-        "`iid-zipf` is no content model, did you mean `iid_zipf`?; use unique, iid_zipf or \
-         exact_dup_ratio"
+        "`iid-zipf` is no content model, did you mean `iid_zipf`?; use unique, iid_zipf, \
+         exact_dup_ratio or recent"
     );
     assert!(error("iid_zipf:theta=11").contains("an exponent from 0 to 10"));
     assert!(error("iid_zipf:share=0").contains("above 0"));
