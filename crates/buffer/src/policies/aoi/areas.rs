@@ -4,7 +4,7 @@ use onefold_units::convert::index;
 
 use super::classify::Destination;
 use super::{BAR, BAW};
-use crate::policies::nested::Nested;
+use crate::policies::nested::{Nested, Newcomer};
 use crate::{Actions, Entries, ListId, NodeId, Pages, Setup};
 
 /// Sizes of the areas, and who leaves.
@@ -55,24 +55,25 @@ impl<S: Nested> Areas<S> {
     }
 
     /// Makes room for one page and inserts it. Areas can be smaller than a request, so the paper's
-    /// algorithms, which make room for a whole request, would not end. `known`: SORB remembered it.
+    /// algorithms, which make room for a whole request, would not end. It is known if SORB remembered
+    /// it.
     #[inline]
     pub(super) fn admit(
         &mut self,
         e: &mut Entries,
         destination: Destination,
-        key: u32,
-        known: bool,
+        page: Newcomer,
         out: &mut Actions,
     ) -> NodeId {
+        let key = page.key;
         let Some(list) = destination.bounded() else {
             if e.is_full() {
                 if e.is_empty(BAR) && e.is_empty(BAW) {
-                    return self.sorb.replace(e, key, known, out);
+                    return self.sorb.replace(e, page, out);
                 }
                 self.take(e, destination, out);
             }
-            return self.sorb.insert(e, key, known);
+            return self.sorb.insert(e, page, out);
         };
         let left = self.most - e.len(list);
         if left == 0 && self.per_program == 1 {

@@ -5,7 +5,7 @@ use onefold_buffer::{
 };
 
 /// Parameters that let small buffers and short streams reach all parts of a policy.
-const SMALL: [&str; 9] = [
+const SMALL: [&str; 12] = [
     "2q:in=1/2",
     "vbbms:random=1/4,random_block=3,longest=2",
     "fab:block=4",
@@ -15,6 +15,9 @@ const SMALL: [&str; 9] = [
     "aoi:chunk=32KiB,channels=2,ways=1,area=s3-fifo,trim_reset=full",
     "aoi:chunk=64KiB,channels=1,ways=1,reaccess=cursor,area=sieve",
     "aoi:chunk=64KiB,channels=1,ways=1,reaccess=literal",
+    "aoi:chunk=64KiB,channels=1,ways=1,area=2l",
+    "aoi:chunk=64KiB,channels=1,ways=1,area=pt-lru",
+    "aoi:chunk=64KiB,channels=1,ways=1,area=cflru",
 ];
 
 /// Every policy with its defaults, and some with other parameters.
