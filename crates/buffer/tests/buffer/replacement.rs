@@ -91,7 +91,7 @@ fn policy(case: &Case) -> Cache<TwoLists> {
     let policy = PolicySpec::parse("lru").unwrap();
     let config = BufferConfig { policy, bytes, charge: Charge::None, volatile: case.volatile };
     let page = case.k * entry;
-    let sizes = Sizes { entry_bytes: entry, flash_page_bytes: page, device_bytes: 1 << 30 };
+    let sizes = Sizes { flash_page_bytes: page, ..Sizes::of_one_die(entry, 1 << 30) };
     Cache::new(&config, &sizes).unwrap()
 }
 

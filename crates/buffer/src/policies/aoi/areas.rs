@@ -47,11 +47,15 @@ impl<S: Nested> Areas<S> {
         }
     }
 
-    /// Most pages in BAW and in BAR: channels x ways x k.
+    /// Most pages in BAW and in BAR: channels x ways x k ("the smallest I/O size that can achieve the
+    /// maximum internal parallelism", Jeong 2021, sec. IV-A), of the drive unless they are given.
     pub(super) fn most(setup: &Setup) -> u32 {
-        let dies =
-            setup.parameters.value("channels").count() * setup.parameters.value("ways").count();
-        dies * setup.shape.per_program()
+        let given = |key, of_drive| match setup.parameters.value(key).count() {
+            0 => of_drive,
+            count => count,
+        };
+        let dies = given("channels", setup.channels).saturating_mul(given("ways", setup.ways));
+        dies.saturating_mul(setup.shape.per_program())
     }
 
     /// Makes room for one page and inserts it. Areas can be smaller than a request, so the paper's

@@ -85,15 +85,16 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
         },
         Parameter {
             name: "channels",
-            default: Value::Count(8),
-            limits: Limits::Count { least: 1, most: 4096 },
-            about: "Flash channels: an append-only area holds a flash page for each die.",
+            default: Value::Count(0),
+            limits: Limits::Count { least: 0, most: 4096 },
+            about: "Flash channels: an append-only area holds a flash page for each die; 0: those of \
+                    the drive.",
         },
         Parameter {
             name: "ways",
-            default: Value::Count(8),
-            limits: Limits::Count { least: 1, most: 4096 },
-            about: "Dies on a channel.",
+            default: Value::Count(0),
+            limits: Limits::Count { least: 0, most: 4096 },
+            about: "Dies on a channel; 0: those of the drive.",
         },
         Parameter {
             name: "trim_reset",

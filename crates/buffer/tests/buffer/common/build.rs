@@ -27,7 +27,7 @@ pub(crate) fn every_policy() -> impl Iterator<Item = &'static str> {
 }
 
 /// A buffer of exactly `slots` entries of `entry` bytes, `k` of them in a flash page, in front of
-/// 4 GiB.
+/// 4 GiB on 64 dies.
 pub(crate) fn try_build(
     spec: &str,
     slots: u32,
@@ -38,7 +38,8 @@ pub(crate) fn try_build(
     let bytes = u64::from(slots) * u64::from(entry);
     let policy = PolicySpec::parse(spec).unwrap();
     let config = BufferConfig { policy, bytes, charge: Charge::None, volatile };
-    let sizes = Sizes { entry_bytes: entry, flash_page_bytes: k * entry, device_bytes: 1 << 32 };
+    let one = Sizes::of_one_die(entry, 1 << 32);
+    let sizes = Sizes { flash_page_bytes: k * entry, channels: 8, ways: 8, ..one };
     new_policy(&config, &sizes)
 }
 
