@@ -54,6 +54,7 @@ impl Replacement for TwoLists {
 
     fn hit(&mut self, e: &mut Entries, id: NodeId, access: Access, _: &mut Actions) {
         *e.aux_mut(id) += 1;
+        assert_eq!(e.find(e.key(id)), Some(id));
         if self.single && access == Access::Write {
             e.move_to_oldest(KNOWN, id);
         } else {
