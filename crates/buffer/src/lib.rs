@@ -89,5 +89,5 @@ pub use request::{Access, Req};
 pub use setup::{Setup, Tables};
 pub use shape::{Shape, Sizes};
 pub use slab::Slab;
-pub use stats::{Accesses, AreaStats, Stats, TenantStats};
+pub use stats::{Accesses, AreaHits, AreaStats, Stats, TenantStats};
 pub use table::new_policy;

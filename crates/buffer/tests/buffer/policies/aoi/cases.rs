@@ -331,6 +331,21 @@ fn areas_are_those_of_the_drive_unless_given() {
     }
 }
 
+#[test]
+fn hits_are_counted_by_tenant_and_area() {
+    let mut b = Buffer::new("channels=4,ways=2", 40, 1);
+    b.write(0, 8);
+    b.write(100, 1);
+    b.write(100, 1);
+    b.read(0, 8);
+    let of = |tenant| {
+        let all = b.policy.stats().hits_by_area(tenant);
+        all.iter().map(|area| (area.name, area.reads, area.writes)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0), [("baw", 8, 0), ("bar", 0, 0), ("sorb", 0, 1)]);
+    assert_eq!(of(1), [("baw", 0, 0), ("bar", 0, 0), ("sorb", 0, 0)]);
+}
+
 fn on_300_gib(spec: &str, bytes: u64, charge: Charge) -> Result<u32, BufferError> {
     let policy = PolicySpec::parse(spec).unwrap();
     let config = BufferConfig { policy, bytes, charge, volatile: true };
