@@ -52,6 +52,8 @@ fn configure(spec: PolicySpec, bytes: [u8; 8]) -> (BufferConfig, Sizes) {
         entry_bytes,
         flash_page_bytes: 512 << (page % 16),
         device_bytes: (1 << (9 + device % 28)) + u64::from(odd) * 512,
+        channels: 1 + u32::from(odd % 4),
+        ways: 1 + u32::from(device % 2),
     };
     let bytes = u64::from(u16::from_le_bytes([low, high])) * u64::from(entry_bytes) / 64;
     let charge = Charge::ALL[usize::from(charge) % Charge::ALL.len()];

@@ -42,7 +42,7 @@ fn optimum(keys: &[u32]) -> [u64; 2] {
 fn misses(policy: PolicySpec, slots: u32, keys: &[u32]) -> Result<u64, Box<dyn Error>> {
     let bytes = u64::from(slots) * u64::from(ENTRY);
     let config = BufferConfig { policy, bytes, charge: Charge::None, volatile: false };
-    let sizes = Sizes { entry_bytes: ENTRY, flash_page_bytes: ENTRY, device_bytes: 1 << 34 };
+    let sizes = Sizes::of_one_die(ENTRY, 1 << 34);
     let mut buffer = new_policy(&config, &sizes)?;
     let mut out = Actions::counting();
     for key in keys {

@@ -124,8 +124,9 @@ impl<R: Replacement> Cache<R> {
         let found = e.find_any(key);
         let (id, hit) = match found {
             Some(id) if !e.slab().is_ghost(id) => {
+                let list = e.slab().node(id).list;
                 self.replacement.hit(e, id, access, out);
-                (id, true)
+                (id, Some(list))
             }
             ghost => {
                 let Some(id) = self.replacement.admit(e, key, ghost, access, out) else {
@@ -133,16 +134,21 @@ impl<R: Replacement> Cache<R> {
                     out.push(Action::Bypass { lpn: Lpn::new(key) });
                     return false;
                 };
-                (id, false)
+                (id, None)
             }
         };
-        match access {
+        let complete = match access {
             Access::Read => e.load(id, cover, out),
             Access::Write => {
                 e.store(id, cover, tenant, written, out);
-                hit
+                true
             }
+        };
+        let hit = hit.filter(|_| complete);
+        if let Some(list) = hit {
+            e.stats_mut().count_hit(tenant, list, access);
         }
+        hit.is_some()
     }
 
     #[inline]

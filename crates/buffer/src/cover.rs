@@ -54,7 +54,7 @@ mod tests {
     use onefold_units::{Lpn, Op};
 
     fn shape(entry: u32) -> Shape {
-        let sizes = Sizes { entry_bytes: entry, flash_page_bytes: entry, device_bytes: 1 << 30 };
+        let sizes = Sizes::of_one_die(entry, 1 << 30);
         Shape::new(1 << 20, true, &sizes).unwrap()
     }
 

@@ -24,7 +24,7 @@
 //!
 //! let policy = PolicySpec::parse("lru").unwrap();
 //! let config = BufferConfig { policy, bytes: 2 * 4096, charge: Charge::Paper, volatile: true };
-//! let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 1 << 30 };
+//! let sizes = Sizes::of_one_die(4096, 1 << 30);
 //! let mut buffer = new_policy(&config, &sizes)?;
 //! let mut actions = Actions::new();
 //! for lpn in [7, 8, 9] {
@@ -89,5 +89,5 @@ pub use request::{Access, Req};
 pub use setup::{Setup, Tables};
 pub use shape::{Shape, Sizes};
 pub use slab::Slab;
-pub use stats::{Accesses, AreaStats, Stats, TenantStats};
+pub use stats::{Accesses, AreaHits, AreaStats, Stats, TenantStats};
 pub use table::new_policy;

@@ -20,4 +20,8 @@ pub struct Setup {
     pub parameters: Parameters,
     /// Entries the host can address.
     pub device_entries: u64,
+    /// Flash channels of the drive.
+    pub channels: u32,
+    /// Dies on a channel.
+    pub ways: u32,
 }

@@ -25,6 +25,18 @@ pub struct Sizes {
     pub flash_page_bytes: u32,
     /// Bytes the host can address.
     pub device_bytes: u64,
+    /// Flash channels.
+    pub channels: u32,
+    /// Dies on a channel.
+    pub ways: u32,
+}
+
+impl Sizes {
+    /// In front of one die, with entries that are flash pages.
+    #[must_use]
+    pub const fn of_one_die(entry_bytes: u32, device_bytes: u64) -> Self {
+        Self { entry_bytes, flash_page_bytes: entry_bytes, device_bytes, channels: 1, ways: 1 }
+    }
 }
 
 /// Sizes every policy needs.
@@ -134,7 +146,7 @@ mod tests {
     use crate::BufferError;
 
     fn shape(bytes: u64, entry: u32, page: u32) -> Result<Shape, BufferError> {
-        let sizes = Sizes { entry_bytes: entry, flash_page_bytes: page, device_bytes: 1 << 30 };
+        let sizes = Sizes { flash_page_bytes: page, ..Sizes::of_one_die(entry, 1 << 30) };
         Shape::new(bytes, true, &sizes)
     }
 

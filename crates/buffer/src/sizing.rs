@@ -14,7 +14,9 @@ pub(crate) fn setup_of<R: Replacement>(
 ) -> Result<Setup, BufferError> {
     let shape = Shape::new(config.bytes, config.volatile, sizes)?;
     let device_entries = sizes.device_bytes.div_ceil(u64::from(sizes.entry_bytes));
-    let all = Setup { shape, parameters: config.policy.parameters(), device_entries };
+    let parameters = config.policy.parameters();
+    let Sizes { channels, ways, .. } = *sizes;
+    let all = Setup { shape, parameters, device_entries, channels, ways };
     R::validate(&all)?;
     let tables = match config.charge {
         Charge::None => 0,

@@ -2,7 +2,7 @@
 
 use onefold_units::convert::float;
 
-use crate::Area;
+use crate::{Access, Area};
 
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -221,12 +221,28 @@ impl AreaStats {
     }
 }
 
+/// Pages of one tenant that hit in one area.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AreaHits {
+    /// Name of the area.
+    pub name: &'static str,
+    /// Pages read that were in it.
+    pub reads: u64,
+    /// Pages written that were in it.
+    pub writes: u64,
+}
+
+/// Hits in one list, reads and writes.
+type Hits = [u64; 2];
+
 /// Counters of all tenants and areas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Grows up to the highest tenant seen, 256 at most.
     tenants: Vec<TenantStats>,
     areas: Vec<AreaStats>,
+    /// Hits in each list, tenant after tenant, up to the highest tenant that hit.
+    hits: Vec<Hits>,
     /// Look-ups in tables of the policy, such as the large-append table.
     pub lookups: u64,
 }
@@ -255,6 +271,37 @@ impl Stats {
             }
         }
         merged
+    }
+
+    /// Where the pages of one tenant were when they hit, by area as [`Stats::areas_by_name`] has them.
+    #[must_use]
+    pub fn hits_by_area(&self, tenant: u8) -> Vec<AreaHits> {
+        let named = |area: &AreaStats| AreaHits { name: area.name, ..AreaHits::default() };
+        let mut merged: Vec<AreaHits> = self.areas_by_name().iter().map(named).collect();
+        let hits = self.hits.iter().skip(usize::from(tenant) * self.areas.len());
+        for (list, [reads, writes]) in self.areas.iter().zip(hits) {
+            if let Some(area) = merged.iter_mut().find(|area| area.name == list.name) {
+                area.reads += reads;
+                area.writes += writes;
+            }
+        }
+        merged
+    }
+
+    /// Counts a page that hit in a list.
+    #[inline]
+    pub(crate) fn count_hit(&mut self, tenant: u8, list: u8, access: Access) {
+        let at = usize::from(tenant) * self.areas.len() + usize::from(list);
+        if at >= self.hits.len() {
+            self.grow_hits(tenant);
+        }
+        self.hits[at][usize::from(access == Access::Write)] += 1;
+    }
+
+    #[cold]
+    fn grow_hits(&mut self, tenant: u8) {
+        let tenants = usize::from(tenant) + 1;
+        self.hits.resize(tenants * self.areas.len(), Hits::default());
     }
 
     #[inline]
@@ -302,6 +349,10 @@ impl Stats {
             now.clean_evictions -= before.clean_evictions;
             now.dirty_evictions -= before.dirty_evictions;
             now.flushed -= before.flushed;
+        }
+        for (now, before) in delta.hits.iter_mut().zip(&earlier.hits) {
+            now[0] -= before[0];
+            now[1] -= before[1];
         }
         delta.lookups -= earlier.lookups;
         delta

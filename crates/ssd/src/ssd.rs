@@ -66,10 +66,13 @@ impl<M: Media> Ssd<M> {
 
     fn assemble(config: &SsdConfig, ftl: Ftl<M>) -> Result<Self, BuildError> {
         let unit = config.geometry.unit_bytes();
+        let flash = config.geometry.spec();
         let sizes = Sizes {
             entry_bytes: unit,
-            flash_page_bytes: config.geometry.spec().page_bytes.max(unit),
+            flash_page_bytes: flash.page_bytes.max(unit),
             device_bytes: u64::from(ftl.host_units()) * u64::from(unit),
+            channels: flash.channels,
+            ways: flash.ways,
         };
         let dedup = Dedup::new(config);
         if dedup.is_some() && config.buffer.bytes > 0 && !M::STORES {

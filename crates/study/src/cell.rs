@@ -33,7 +33,7 @@ impl Cell {
         study: &Study,
         subject: &Subject,
         target: Option<u8>,
-        timers: &[Timer],
+        (sizes, timers): (Sizes, &[Timer]),
         mut row: Row,
     ) -> Self {
         let (config, only) = match subject {
@@ -45,7 +45,6 @@ impl Cell {
             Subject::Device(_) => unreachable!("a device is no buffer"),
         };
         let mut policy = None;
-        let sizes = study.sizes_of_device();
         match guarded(|| new_policy(&config, &sizes)) {
             Ok(Ok(built)) => {
                 row.slots = built.slots();

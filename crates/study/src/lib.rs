@@ -35,7 +35,7 @@ pub use file::{
     Term, Verdict, WarmUp, Workload, keep_grid,
 };
 pub use latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};
-pub use row::{AreaRow, Latency, LatencyRow, Program, Row, TenantRow};
+pub use row::{AreaHitsRow, AreaRow, Latency, LatencyRow, Program, Row, TenantRow};
 pub use run::{Control, Options, Progress, run};
 pub use status::{Status, WorkloadStatus, rows, status};
 pub use store::Results;

@@ -1,6 +1,6 @@
 //! The result of one point of the grid.
 
-use onefold_buffer::{Accesses, AreaStats, Stats, TenantStats};
+use onefold_buffer::{Accesses, AreaHits, AreaStats, Stats, TenantStats};
 use onefold_sim::result::RunResult;
 use onefold_units::convert::float;
 use serde::{Deserialize, Serialize};
@@ -97,11 +97,26 @@ pub struct TenantRow {
     pub trim_discards: u64,
     /// Dirty pages left in the buffer.
     pub dirty: u64,
+    /// Where the pages were that hit, by area of the policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub area_hits: Vec<AreaHitsRow>,
     /// Latencies by the first latency model of the study.
     pub latency_ns: LatencyRow,
     /// Latencies by its other models, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_latencies_ns: Vec<LatencyRow>,
+}
+
+/// Pages of a tenant that hit in one area.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AreaHitsRow {
+    /// Name of the area.
+    pub name: String,
+    /// Pages read.
+    pub reads: u64,
+    /// Pages written.
+    pub writes: u64,
 }
 
 /// Reads or writes.
@@ -154,6 +169,12 @@ pub struct AreaRow {
     pub evictions: u64,
     /// Dirty entries programmed.
     pub write_backs: u64,
+}
+
+impl AreaHitsRow {
+    fn new(hits: &AreaHits) -> Self {
+        Self { name: hits.name.to_owned(), reads: hits.reads, writes: hits.writes }
+    }
 }
 
 impl LatencyRow {
@@ -214,6 +235,7 @@ impl TenantRow {
             overwritten: stats.overwritten,
             trim_discards: stats.trim_discards,
             dirty: stats.dirty,
+            area_hits: Vec::new(),
             latency_ns: latencies.next().unwrap_or_default(),
             other_latencies_ns: latencies.collect(),
         }
@@ -228,7 +250,9 @@ impl Row {
             let of_tenant = |rows: &&[LatencyRow]| rows.get(usize::from(tenant)).copied();
             let latencies: Vec<LatencyRow> = latencies.iter().filter_map(of_tenant).collect();
             let filled = TenantRow::new(&stats.tenant(tenant), &latencies, entry_bytes);
-            *row = TenantRow { name: std::mem::take(&mut row.name), target: row.target, ..filled };
+            let area_hits = stats.hits_by_area(tenant).iter().map(AreaHitsRow::new).collect();
+            let name = std::mem::take(&mut row.name);
+            *row = TenantRow { name, target: row.target, area_hits, ..filled };
         }
         let area = |area: &AreaStats| AreaRow {
             name: area.name.to_owned(),

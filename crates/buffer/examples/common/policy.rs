@@ -12,7 +12,7 @@ const SLOTS: u64 = 32_768;
 pub(crate) fn build(policy: PolicySpec) -> Result<Box<dyn Policy + Send>, BufferError> {
     let bytes = SLOTS * u64::from(ENTRY);
     let config = BufferConfig { policy, bytes, charge: Charge::None, volatile: false };
-    let sizes = Sizes { entry_bytes: ENTRY, flash_page_bytes: ENTRY, device_bytes: 1 << 38 };
+    let sizes = Sizes { channels: 8, ways: 8, ..Sizes::of_one_die(ENTRY, 1 << 38) };
     new_policy(&config, &sizes)
 }
 

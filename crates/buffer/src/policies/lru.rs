@@ -1,6 +1,6 @@
 //! Least recently used.
 
-use super::nested::Nested;
+use super::nested::{Nested, Newcomer};
 use crate::{
     Access, Actions, Area, Build, Entries, ListId, NodeId, Pages, PolicyInfo, Replacement, Setup,
 };
@@ -36,10 +36,10 @@ impl<const AT: u8> Replacement for Lru<AT> {
         e: &mut Entries,
         key: u32,
         ghost: Option<NodeId>,
-        _: Access,
+        access: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        self.make_room_and_insert(e, key, ghost, out)
+        self.make_room_and_insert(e, (key, access), ghost, out)
     }
 
     #[inline]
@@ -60,13 +60,13 @@ impl<const AT: u8> Nested for Lru<AT> {
     }
 
     #[inline]
-    fn insert(&mut self, e: &mut Entries, key: u32, _: bool) -> NodeId {
-        e.insert(ListId(AT), key)
+    fn insert(&mut self, e: &mut Entries, page: Newcomer, _: &mut Actions) -> NodeId {
+        e.insert(ListId(AT), page.key)
     }
 
     #[inline]
-    fn replace(&mut self, e: &mut Entries, key: u32, _: bool, out: &mut Actions) -> NodeId {
-        e.replace(ListId(AT), ListId(AT), key, out)
+    fn replace(&mut self, e: &mut Entries, page: Newcomer, out: &mut Actions) -> NodeId {
+        e.replace(ListId(AT), ListId(AT), page.key, out)
     }
 
     #[inline]

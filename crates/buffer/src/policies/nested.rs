@@ -1,6 +1,16 @@
 //! Policies that can also manage one area of a buffer that another policy divides.
 
-use crate::{Actions, Entries, NodeId, Pages, Replacement};
+use crate::{Access, Actions, Entries, NodeId, Pages, Replacement};
+
+/// A page that comes into the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) key: u32,
+    /// Why it comes.
+    pub(crate) access: Access,
+    /// Whether it was a ghost.
+    pub(crate) known: bool,
+}
 
 /// A policy whose first list is not fixed: it manages all entries of a buffer, or those of one area
 /// while another policy decides which entries those are and when the area has to give one up.
@@ -11,14 +21,15 @@ pub(crate) trait Nested: Replacement {
     /// Evicts at least one entry if there is one.
     fn evict(&mut self, e: &mut Entries, out: &mut Actions);
 
-    /// Inserts a key, for which there is room. `known` if it was a ghost.
-    fn insert(&mut self, e: &mut Entries, key: u32, known: bool) -> NodeId;
+    /// Inserts a page, for which there is room in the buffer. A policy whose lists have limits of
+    /// their own may have to evict all the same.
+    fn insert(&mut self, e: &mut Entries, page: Newcomer, out: &mut Actions) -> NodeId;
 
-    /// Evicts at least one entry, of which there is one, and inserts a key.
+    /// Evicts at least one entry, of which there is one, and inserts a page.
     #[inline]
-    fn replace(&mut self, e: &mut Entries, key: u32, known: bool, out: &mut Actions) -> NodeId {
+    fn replace(&mut self, e: &mut Entries, page: Newcomer, out: &mut Actions) -> NodeId {
         self.evict(e, out);
-        self.insert(e, key, known)
+        self.insert(e, page, out)
     }
 
     /// Does so for fresh pages, and returns their number, if there is a faster way than one by one.
@@ -35,18 +46,14 @@ pub(crate) trait Nested: Replacement {
     fn make_room_and_insert(
         &mut self,
         e: &mut Entries,
-        key: u32,
+        (key, access): (u32, Access),
         ghost: Option<NodeId>,
         out: &mut Actions,
     ) -> Option<NodeId> {
         if let Some(ghost) = ghost {
             e.remove_ghost(ghost);
         }
-        let known = ghost.is_some();
-        Some(if e.is_full() {
-            self.replace(e, key, known, out)
-        } else {
-            self.insert(e, key, known)
-        })
+        let page = Newcomer { key, access, known: ghost.is_some() };
+        Some(if e.is_full() { self.replace(e, page, out) } else { self.insert(e, page, out) })
     }
 }

@@ -1,6 +1,6 @@
 //! Small FIFO, main FIFO with counts, ghost FIFO. Source: Yang et al. 2023, algorithm 1.
 
-use super::nested::Nested;
+use super::nested::{Nested, Newcomer};
 use crate::{
     Access, Actions, Area, Build, Entries, Limits, ListId, Memory, NodeId, Pages, Parameter,
     PolicyInfo, Ratio, Replacement, Setup, Value,
@@ -121,13 +121,13 @@ impl<const AT: u8> Nested for S3Fifo<AT> {
     }
 
     #[inline]
-    fn insert(&mut self, e: &mut Entries, key: u32, known: bool) -> NodeId {
-        e.insert(Self::queue(known), key)
+    fn insert(&mut self, e: &mut Entries, page: Newcomer, _: &mut Actions) -> NodeId {
+        e.insert(Self::queue(page.known), page.key)
     }
 
     #[inline]
-    fn replace(&mut self, e: &mut Entries, key: u32, known: bool, out: &mut Actions) -> NodeId {
-        let to = Self::queue(known);
+    fn replace(&mut self, e: &mut Entries, page: Newcomer, out: &mut Actions) -> NodeId {
+        let (to, key) = (Self::queue(page.known), page.key);
         match self.victim(e) {
             Some((victim, true)) => e.replace_and_remember(victim, self.memory, to, key, out),
             Some((victim, false)) => e.replace_at(victim, to, key, out),
@@ -178,10 +178,10 @@ impl<const AT: u8> Replacement for S3Fifo<AT> {
         e: &mut Entries,
         key: u32,
         ghost: Option<NodeId>,
-        _: Access,
+        access: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        self.make_room_and_insert(e, key, ghost, out)
+        self.make_room_and_insert(e, (key, access), ghost, out)
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! FIFO with a hand that passes over accessed entries. Source: Zhang et al. 2024, algorithm 1.
 
-use super::nested::Nested;
+use super::nested::{Nested, Newcomer};
 use crate::{
     Access, Actions, Area, Build, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup,
 };
@@ -53,20 +53,20 @@ impl<const AT: u8> Nested for Sieve<AT> {
     }
 
     #[inline]
-    fn replace(&mut self, e: &mut Entries, key: u32, known: bool, out: &mut Actions) -> NodeId {
+    fn replace(&mut self, e: &mut Entries, page: Newcomer, out: &mut Actions) -> NodeId {
         if e.shape().per_program() == 1
             && let Some(victim) = self.victim(e)
         {
             self.hand = e.slab().newer(victim);
-            return e.replace_at(victim, ListId(AT), key, out);
+            return e.replace_at(victim, ListId(AT), page.key, out);
         }
         self.evict(e, out);
-        self.insert(e, key, known)
+        self.insert(e, page, out)
     }
 
     #[inline]
-    fn insert(&mut self, e: &mut Entries, key: u32, _: bool) -> NodeId {
-        e.insert(ListId(AT), key)
+    fn insert(&mut self, e: &mut Entries, page: Newcomer, _: &mut Actions) -> NodeId {
+        e.insert(ListId(AT), page.key)
     }
 
     #[inline]
@@ -93,10 +93,10 @@ impl<const AT: u8> Replacement for Sieve<AT> {
         e: &mut Entries,
         key: u32,
         ghost: Option<NodeId>,
-        _: Access,
+        access: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        self.make_room_and_insert(e, key, ghost, out)
+        self.make_room_and_insert(e, (key, access), ghost, out)
     }
 
     #[inline]

@@ -54,6 +54,7 @@ impl Replacement for TwoLists {
 
     fn hit(&mut self, e: &mut Entries, id: NodeId, access: Access, _: &mut Actions) {
         *e.aux_mut(id) += 1;
+        assert_eq!(e.find(e.key(id)), Some(id));
         if self.single && access == Access::Write {
             e.move_to_oldest(KNOWN, id);
         } else {
@@ -91,7 +92,7 @@ fn policy(case: &Case) -> Cache<TwoLists> {
     let policy = PolicySpec::parse("lru").unwrap();
     let config = BufferConfig { policy, bytes, charge: Charge::None, volatile: case.volatile };
     let page = case.k * entry;
-    let sizes = Sizes { entry_bytes: entry, flash_page_bytes: page, device_bytes: 1 << 30 };
+    let sizes = Sizes { flash_page_bytes: page, ..Sizes::of_one_die(entry, 1 << 30) };
     Cache::new(&config, &sizes).unwrap()
 }
 

@@ -53,7 +53,7 @@ fn device(streams: u32, separate_streams: bool) -> Ssd<NullMedia> {
     config.ftl.streams = streams;
     config.buffer.bytes = 8 * PAGE;
     let mut ssd = Ssd::new(config, NullMedia).unwrap();
-    let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: ssd.capacity() };
+    let sizes = Sizes::of_one_die(4096, ssd.capacity());
     let policy = Box::new(Cache::<Halves>::new(&config.buffer, &sizes).unwrap());
     let mut buffer = Buffered::new::<NullMedia>(policy, &config, ssd.ftl().host_units());
     // A simulator notes dirty units only for policies that ask.

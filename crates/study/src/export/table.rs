@@ -6,7 +6,7 @@ use std::fmt::Write;
 use onefold_config::Typed;
 use onefold_sim::result::{ColumnKind, columns, measured};
 
-use crate::row::{AccessRow, Latency, ratio};
+use crate::row::{AccessRow, AreaHitsRow, Latency, ratio};
 use crate::{Coordinate, Row, TenantRow};
 
 /// A value, or nothing.
@@ -79,6 +79,8 @@ const OF_TENANT: &[OfTenant] = &[
     ("overwritten", Count, |tenant| count(tenant.overwritten)),
     ("trim_discards", Count, |tenant| count(tenant.trim_discards)),
     ("dirty", Count, |tenant| count(tenant.dirty)),
+    ("read_hits_by_area", Text, |tenant| by_area(tenant, |area| area.reads)),
+    ("write_hits_by_area", Text, |tenant| by_area(tenant, |area| area.writes)),
     ("read_latency_ns", Real, |tenant| mean(&tenant.latency_ns.read)),
     ("write_latency_ns", Real, |tenant| mean(&tenant.latency_ns.write)),
 ];
@@ -100,6 +102,13 @@ fn real(number: f64) -> Cell {
 
 fn mean(latency: &Latency) -> Cell {
     (latency.requests > 0).then_some(Typed::Real(latency.mean))
+}
+
+/// Hits by area of the policy, such as `baw=3;sorb=17`; nothing if there are no areas.
+fn by_area(tenant: &TenantRow, hits: fn(&AreaHitsRow) -> u64) -> Cell {
+    let one = |area: &AreaHitsRow| format!("{}={}", area.name, hits(area));
+    let all: Vec<String> = tenant.area_hits.iter().map(one).collect();
+    (!all.is_empty()).then(|| Typed::Text(all.join(";")))
 }
 
 fn hit_ratio(tenant: &TenantRow) -> Cell {

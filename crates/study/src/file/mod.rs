@@ -15,7 +15,7 @@ mod written;
 
 use std::path::PathBuf;
 
-use onefold_buffer::{BufferConfig, Charge, LRU, PolicySpec, Sizes};
+use onefold_buffer::{BufferConfig, Charge, LRU, PolicySpec};
 use onefold_units::convert::narrow;
 
 use crate::latency::{LatencyChoice, LatencyModel};
@@ -270,16 +270,6 @@ impl WarmUp {
 }
 
 impl Study {
-    /// What the buffer stands in front of.
-    #[must_use]
-    pub const fn sizes_of_device(&self) -> Sizes {
-        Sizes {
-            entry_bytes: self.entry_bytes,
-            flash_page_bytes: self.flash_page_bytes,
-            device_bytes: self.device_bytes,
-        }
-    }
-
     /// The buffer of one point.
     #[must_use]
     pub const fn buffer(&self, policy: PolicySpec, bytes: u64) -> BufferConfig {

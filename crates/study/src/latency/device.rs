@@ -1,5 +1,6 @@
 //! The times of a device.
 
+use onefold_buffer::Sizes;
 use onefold_config::{Config, Sources};
 use onefold_units::convert::u64_from;
 
@@ -47,6 +48,17 @@ impl Device {
                 transfer: transfer(study.flash_page_bytes.max(study.entry_bytes)),
             },
         })
+    }
+
+    /// What the buffers of the study stand in front of.
+    pub(crate) const fn sizes(&self, study: &Study) -> Sizes {
+        Sizes {
+            entry_bytes: study.entry_bytes,
+            flash_page_bytes: study.flash_page_bytes,
+            device_bytes: study.device_bytes,
+            channels: self.channels,
+            ways: self.ways,
+        }
     }
 
     /// All of it, for the identity of a point.

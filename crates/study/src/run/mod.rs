@@ -172,6 +172,7 @@ pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Su
         return devices::run(study, devices, &jobs, options, control);
     }
     let device = Device::new(study)?;
+    let sizes = device.sizes(study);
     let timers: Vec<Timer> =
         study.latencies.iter().map(|choice| Timer::new(device, choice.model)).collect();
     let mut results = Results::open(&options.folder)?;
@@ -194,7 +195,7 @@ pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Su
             let later: Vec<&Point> =
                 sharers.flat_map(|later| self::missing(later, &results)).collect();
             let place = (at + 1, jobs.len());
-            let work = Work { study, timers: &timers, job, options, control, place };
+            let work = Work { study, sizes, timers: &timers, job, options, control, place };
             work.run(&missing, &later, &mut warm_ups)?
         };
         let Some(rows) = rows else {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onefold_buffer::Sizes;
+
 use super::offline::{Kept, Replays};
 use super::workers::{self, Stage};
 use super::{Control, Job, Options, Point, Progress};
@@ -17,6 +19,8 @@ pub(super) type WarmUps = BTreeMap<String, Stage>;
 /// One workload to be run through its missing points.
 pub(super) struct Work<'a> {
     pub(super) study: &'a Study,
+    /// What the buffers stand in front of.
+    pub(super) sizes: Sizes,
     /// The latency models of the study, as they start.
     pub(super) timers: &'a [Timer],
     pub(super) job: &'a Job<'a>,
@@ -118,8 +122,9 @@ impl Work<'_> {
         let (later, now): (Vec<&Point>, Vec<&Point>) =
             points.iter().copied().partition(|point| is_offline(point));
         let target = job.workload.target();
+        let drive = (self.sizes, self.timers);
         let cell =
-            |point: &&Point| Cell::new(study, &point.subject, target, self.timers, self.row(point));
+            |point: &&Point| Cell::new(study, &point.subject, target, drive, self.row(point));
         let asks = |point: &&Point| match point.subject {
             Subject::Policy(p) | Subject::Empty(p) => p.info().build.asks_ftl(&p.parameters()),
             Subject::Bound(_) | Subject::Device(_) => false,

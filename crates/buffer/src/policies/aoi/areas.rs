@@ -4,7 +4,7 @@ use onefold_units::convert::index;
 
 use super::classify::Destination;
 use super::{BAR, BAW};
-use crate::policies::nested::Nested;
+use crate::policies::nested::{Nested, Newcomer};
 use crate::{Actions, Entries, ListId, NodeId, Pages, Setup};
 
 /// Sizes of the areas, and who leaves.
@@ -47,32 +47,37 @@ impl<S: Nested> Areas<S> {
         }
     }
 
-    /// Most pages in BAW and in BAR: channels x ways x k.
+    /// Most pages in BAW and in BAR: channels x ways x k ("the smallest I/O size that can achieve the
+    /// maximum internal parallelism", Jeong 2021, sec. IV-A), of the drive unless they are given.
     pub(super) fn most(setup: &Setup) -> u32 {
-        let dies =
-            setup.parameters.value("channels").count() * setup.parameters.value("ways").count();
-        dies * setup.shape.per_program()
+        let given = |key, of_drive| match setup.parameters.value(key).count() {
+            0 => of_drive,
+            count => count,
+        };
+        let dies = given("channels", setup.channels).saturating_mul(given("ways", setup.ways));
+        dies.saturating_mul(setup.shape.per_program())
     }
 
     /// Makes room for one page and inserts it. Areas can be smaller than a request, so the paper's
-    /// algorithms, which make room for a whole request, would not end. `known`: SORB remembered it.
+    /// algorithms, which make room for a whole request, would not end. It is known if SORB remembered
+    /// it.
     #[inline]
     pub(super) fn admit(
         &mut self,
         e: &mut Entries,
         destination: Destination,
-        key: u32,
-        known: bool,
+        page: Newcomer,
         out: &mut Actions,
     ) -> NodeId {
+        let key = page.key;
         let Some(list) = destination.bounded() else {
             if e.is_full() {
                 if e.is_empty(BAR) && e.is_empty(BAW) {
-                    return self.sorb.replace(e, key, known, out);
+                    return self.sorb.replace(e, page, out);
                 }
                 self.take(e, destination, out);
             }
-            return self.sorb.insert(e, key, known);
+            return self.sorb.insert(e, page, out);
         };
         let left = self.most - e.len(list);
         if left == 0 && self.per_program == 1 {

@@ -216,13 +216,15 @@ mod tests {
     }
 
     fn classifier(more: &str) -> Classifier {
-        let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 1 << 30 };
+        let sizes = Sizes::of_one_die(4096, 1 << 30);
         let shape = Shape::new(1 << 20, true, &sizes).unwrap();
         let spec = PolicySpec::parse(&format!("aoi:chunk=16KiB,threshold=12KiB,{more}")).unwrap();
         Classifier::new(&Setup {
             shape,
             parameters: spec.parameters(),
             device_entries: u64::from(PAGES),
+            channels: 1,
+            ways: 1,
         })
     }
 

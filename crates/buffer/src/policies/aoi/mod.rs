@@ -35,8 +35,13 @@ use onefold_units::Op;
 use self::areas::Areas;
 use self::classify::{Class, Classifier};
 use self::lat::Piece;
-use super::nested::Nested;
-use super::{Lru, s3_fifo::S3Fifo, sieve::Sieve};
+use super::Lru;
+use super::cflru::Cflru;
+use super::nested::{Nested, Newcomer};
+use super::pt_lru::PtLru;
+use super::s3_fifo::S3Fifo;
+use super::sieve::Sieve;
+use super::two_level::TwoLevel;
 use crate::table::cache;
 use crate::{
     Access, Actions, Area, BufferConfig, BufferError, Build, Entries, FtlView, Limits, ListId,
@@ -80,15 +85,16 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
         },
         Parameter {
             name: "channels",
-            default: Value::Count(8),
-            limits: Limits::Count { least: 1, most: 4096 },
-            about: "Flash channels: an append-only area holds a flash page for each die.",
+            default: Value::Count(0),
+            limits: Limits::Count { least: 0, most: 4096 },
+            about: "Flash channels: an append-only area holds a flash page for each die; 0: those of \
+                    the drive.",
         },
         Parameter {
             name: "ways",
-            default: Value::Count(8),
-            limits: Limits::Count { least: 1, most: 4096 },
-            about: "Dies on a channel.",
+            default: Value::Count(0),
+            limits: Limits::Count { least: 0, most: 4096 },
+            about: "Dies on a channel; 0: those of the drive.",
         },
         Parameter {
             name: "trim_reset",
@@ -99,7 +105,7 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
         Parameter {
             name: "area",
             default: Value::Word("lru"),
-            limits: Limits::Words(&["lru", "s3-fifo", "sieve"]),
+            limits: Limits::Words(&["lru", "2l", "pt-lru", "cflru", "s3-fifo", "sieve"]),
             about: "Replacement inside the area of small and re-accessed pages.",
         },
         Parameter {
@@ -112,14 +118,20 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     build: Build::with(&build, OverLru::asks_ftl),
 };
 
-/// With LRU, S3-FIFO or SIEVE inside SORB.
+/// With LRU, or another policy, inside SORB.
 pub(crate) type OverLru = Aoi<Lru<{ SORB.0 }>>;
+pub(crate) type OverTwoLevel = Aoi<TwoLevel<{ SORB.0 }>>;
+pub(crate) type OverPtLru = Aoi<PtLru<{ SORB.0 }>>;
+pub(crate) type OverCflru = Aoi<Cflru<{ SORB.0 }>>;
 pub(crate) type OverS3Fifo = Aoi<S3Fifo<{ SORB.0 }>>;
 pub(crate) type OverSieve = Aoi<Sieve<{ SORB.0 }>>;
 
 /// Append-only isolation over the configured policy of SORB.
 fn build(config: &BufferConfig, sizes: &Sizes) -> Result<Box<dyn Policy + Send>, BufferError> {
     match config.policy.value("area").word() {
+        "2l" => cache::<OverTwoLevel>(config, sizes),
+        "pt-lru" => cache::<OverPtLru>(config, sizes),
+        "cflru" => cache::<OverCflru>(config, sizes),
         "s3-fifo" => cache::<OverS3Fifo>(config, sizes),
         "sieve" => cache::<OverSieve>(config, sizes),
         _ => cache::<OverLru>(config, sizes),
@@ -283,14 +295,15 @@ impl<S: Nested> Replacement for Aoi<S> {
         e: &mut Entries,
         key: u32,
         ghost: Option<NodeId>,
-        _: Access,
+        access: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
         if let Some(ghost) = ghost {
             e.remove_ghost(ghost);
         }
         let destination = self.class_of(key).destination;
-        Some(self.areas.admit(e, destination, key, ghost.is_some(), out))
+        let page = Newcomer { key, access, known: ghost.is_some() };
+        Some(self.areas.admit(e, destination, page, out))
     }
 
     #[inline]
@@ -306,6 +319,12 @@ impl<S: Nested> Replacement for Aoi<S> {
         }
     }
 
+    fn cleaned(&mut self, e: &mut Entries, id: NodeId) {
+        if e.slab().list_of(id).is_some_and(|list| list >= SORB) {
+            self.areas.sorb.cleaned(e, id);
+        }
+    }
+
     /// Append-only data first, so that its flash pages are not mixed up in time.
     fn flush(&mut self, e: &mut Entries, out: &mut Actions) {
         e.flush(BAW, out);
@@ -317,6 +336,7 @@ impl<S: Nested> Replacement for Aoi<S> {
 
     fn check(&self, e: &Entries) -> Result<(), Violation> {
         self.limit(e, BAW)?;
-        self.limit(e, BAR)
+        self.limit(e, BAR)?;
+        self.areas.sorb.check(e)
     }
 }

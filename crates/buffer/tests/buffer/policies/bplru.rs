@@ -130,7 +130,7 @@ fn g2_counts() {
 fn small(bytes: u64, charge: Charge, k: u32) -> Box<dyn Policy + Send> {
     let policy = PolicySpec::parse("bplru:block=4").unwrap();
     let config = BufferConfig { policy, bytes, charge, volatile: true };
-    let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: k * 4096, device_bytes: 10 * 4096 };
+    let sizes = Sizes { flash_page_bytes: k * 4096, ..Sizes::of_one_die(4096, 10 * 4096) };
     new_policy(&config, &sizes).unwrap()
 }
 

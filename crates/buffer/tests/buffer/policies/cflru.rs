@@ -1,36 +1,33 @@
 //! CFLRU.
 
 use super::lists::Lists;
+use super::nested::Nested;
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{cells, g2};
 use crate::common::streams::{Case, case};
-use onefold_buffer::{PolicySpec, Stream};
+use onefold_buffer::{PolicySpec, Ratio, Stream};
 use onefold_units::convert::index;
 use proptest::prelude::*;
 
 /// One LRU list; the window is looked through for every victim.
-struct Cflru {
+pub(super) struct Cflru {
     lists: Lists<1>,
     window: usize,
 }
 
 impl Order for Cflru {
     fn new(case: &Case, spec: &PolicySpec) -> Self {
-        Self { lists: Lists::new(), window: index(spec.value("window").ratio().of(case.slots)) }
+        let own = spec.name() == "cflru";
+        let window = if own { spec.value("window").ratio() } else { Ratio::new(1, 3) };
+        Self { lists: Lists::new(), window: index(window.of(case.slots)) }
     }
 
     fn hit(&mut self, lpn: u32, _: bool, _: &mut Pages) {
         self.lists.move_to(0, lpn);
     }
 
-    fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
-        if pages.is_full() {
-            let mut window = self.lists.0[0].iter().take(self.window);
-            let clean = window.position(|page| !pages.is_dirty(*page));
-            self.lists.evict(0, clean.unwrap_or(0), pages);
-        }
-        self.lists.move_to(0, lpn);
-        true
+    fn admit(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
+        self.make_room_and_insert(lpn, write, pages)
     }
 
     fn forget(&mut self, lpn: u32) {
@@ -39,6 +36,22 @@ impl Order for Cflru {
 
     fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
         self.lists.flush_order()
+    }
+}
+
+impl Nested for Cflru {
+    fn evict(&mut self, pages: &mut Pages) {
+        let mut window = self.lists.0[0].iter().take(self.window);
+        let clean = window.position(|page| !pages.is_dirty(*page));
+        self.lists.evict(0, clean.unwrap_or(0), pages);
+    }
+
+    fn insert(&mut self, lpn: u32, _: bool, _: bool, _: &mut Pages) {
+        self.lists.move_to(0, lpn);
+    }
+
+    fn join(&mut self, lpn: u32) {
+        self.lists.move_to(0, lpn);
     }
 }
 

@@ -19,8 +19,8 @@ impl Order for Lru {
         self.0.push(lpn);
     }
 
-    fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
-        self.make_room_and_insert(lpn, pages)
+    fn admit(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
+        self.make_room_and_insert(lpn, write, pages)
     }
 
     fn forget(&mut self, lpn: u32) {
@@ -39,7 +39,7 @@ impl Nested for Lru {
         }
     }
 
-    fn insert(&mut self, lpn: u32, _: bool) {
+    fn insert(&mut self, lpn: u32, _: bool, _: bool, _: &mut Pages) {
         self.0.push(lpn);
     }
 

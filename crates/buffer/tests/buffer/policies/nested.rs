@@ -10,18 +10,18 @@ pub(crate) trait Nested: Order {
     fn take_ghost(&mut self, _: u32) -> bool {
         false
     }
-    /// Takes a page in; `known` if it was a ghost.
-    fn insert(&mut self, lpn: u32, known: bool);
+    /// Takes a page in that is written or read; `known` if it was a ghost.
+    fn insert(&mut self, lpn: u32, known: bool, write: bool, pages: &mut Pages);
     /// Takes over a page of another area, because it was accessed again.
     fn join(&mut self, lpn: u32);
 
     /// What [`Order::admit`] does if the buffer is not divided.
-    fn make_room_and_insert(&mut self, lpn: u32, pages: &mut Pages) -> bool {
+    fn make_room_and_insert(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
         let known = self.take_ghost(lpn);
         if pages.is_full() {
             self.evict(pages);
         }
-        self.insert(lpn, known);
+        self.insert(lpn, known, write, pages);
         true
     }
 

@@ -1,6 +1,7 @@
 //! PT-LRU.
 
 use super::lists::Lists;
+use super::nested::Nested;
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{cells, g2};
 use crate::common::streams::{Case, case};
@@ -12,7 +13,7 @@ const LC: usize = 0;
 const LD: usize = 1;
 const LH: usize = 2;
 
-struct PtLru {
+pub(super) struct PtLru {
     lists: Lists<3>,
     p: f64,
     rng: Rng,
@@ -32,7 +33,9 @@ impl PtLru {
 
 impl Order for PtLru {
     fn new(_: &Case, spec: &PolicySpec) -> Self {
-        Self { lists: Lists::new(), p: spec.value("p").ratio().real(), rng: Rng::new(3) }
+        let own = spec.name() == "pt-lru";
+        let p = if own { spec.value("p").ratio().real() } else { 0.999 };
+        Self { lists: Lists::new(), p, rng: Rng::new(3) }
     }
 
     fn hit(&mut self, lpn: u32, _: bool, _: &mut Pages) {
@@ -40,12 +43,7 @@ impl Order for PtLru {
     }
 
     fn admit(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
-        if pages.is_full() {
-            let victims = self.victims();
-            self.lists.evict(victims, 0, pages);
-        }
-        self.lists.move_to(if write { LD } else { LC }, lpn);
-        true
+        self.make_room_and_insert(lpn, write, pages)
     }
 
     fn forget(&mut self, lpn: u32) {
@@ -54,6 +52,21 @@ impl Order for PtLru {
 
     fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
         self.lists.flush_order()
+    }
+}
+
+impl Nested for PtLru {
+    fn evict(&mut self, pages: &mut Pages) {
+        let victims = self.victims();
+        self.lists.evict(victims, 0, pages);
+    }
+
+    fn insert(&mut self, lpn: u32, _: bool, write: bool, _: &mut Pages) {
+        self.lists.move_to(if write { LD } else { LC }, lpn);
+    }
+
+    fn join(&mut self, lpn: u32) {
+        self.lists.move_to(LH, lpn);
     }
 }
 

@@ -62,8 +62,8 @@ impl Order for S3Fifo {
         self.counts.insert(lpn, count.min(3));
     }
 
-    fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
-        self.make_room_and_insert(lpn, pages)
+    fn admit(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
+        self.make_room_and_insert(lpn, write, pages)
     }
 
     fn forget(&mut self, lpn: u32) {
@@ -89,13 +89,14 @@ impl Nested for S3Fifo {
         take(&mut self.ghosts, lpn)
     }
 
-    fn insert(&mut self, lpn: u32, known: bool) {
+    fn insert(&mut self, lpn: u32, known: bool, _: bool, _: &mut Pages) {
         self.counts.insert(lpn, 0);
         renew(if known { &mut self.main } else { &mut self.small }, lpn);
     }
 
     fn join(&mut self, lpn: u32) {
-        self.insert(lpn, true);
+        self.counts.insert(lpn, 0);
+        self.main.push(lpn);
     }
 }
 

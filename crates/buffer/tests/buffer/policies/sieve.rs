@@ -33,8 +33,8 @@ impl Order for Sieve {
         self.accessed.push(lpn);
     }
 
-    fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
-        self.make_room_and_insert(lpn, pages)
+    fn admit(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
+        self.make_room_and_insert(lpn, write, pages)
     }
 
     fn forget(&mut self, lpn: u32) {
@@ -64,7 +64,7 @@ impl Nested for Sieve {
         self.hand = self.pages.get(from).copied();
     }
 
-    fn insert(&mut self, lpn: u32, _: bool) {
+    fn insert(&mut self, lpn: u32, _: bool, _: bool, _: &mut Pages) {
         self.pages.push(lpn);
     }
 

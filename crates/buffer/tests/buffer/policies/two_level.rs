@@ -1,27 +1,54 @@
 //! Two-level LRU.
 
 use super::lists::Lists;
+use super::nested::Nested;
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{assert_g1, cells, g2};
 use crate::common::streams::{Case, case};
-use onefold_buffer::{PolicySpec, Stream};
+use onefold_buffer::{PolicySpec, Ratio, Stream};
 use onefold_units::convert::index;
 use proptest::prelude::*;
 
 const CANDIDATES: usize = 0;
 const HOT: usize = 1;
 
-struct TwoLevel {
+pub(super) struct TwoLevel {
     lists: Lists<2>,
     hot: usize,
 }
 
 impl Order for TwoLevel {
     fn new(case: &Case, spec: &PolicySpec) -> Self {
-        Self { lists: Lists::new(), hot: index(spec.value("hot").ratio().of(case.slots)) }
+        let own = spec.name() == "2l";
+        let hot = if own { spec.value("hot").ratio() } else { Ratio::new(1, 3) };
+        Self { lists: Lists::new(), hot: index(hot.of(case.slots)) }
     }
 
     fn hit(&mut self, lpn: u32, _: bool, _: &mut Pages) {
+        self.join(lpn);
+    }
+
+    fn admit(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
+        self.insert(lpn, false, write, pages);
+        true
+    }
+
+    fn forget(&mut self, lpn: u32) {
+        self.lists.forget(lpn);
+    }
+
+    fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
+        self.lists.flush_order()
+    }
+}
+
+impl Nested for TwoLevel {
+    fn evict(&mut self, pages: &mut Pages) {
+        let victims = if self.lists.0[CANDIDATES].is_empty() { HOT } else { CANDIDATES };
+        self.lists.evict(victims, 0, pages);
+    }
+
+    fn join(&mut self, lpn: u32) {
         if self.hot == 0 {
             self.lists.move_to(CANDIDATES, lpn);
             return;
@@ -33,20 +60,11 @@ impl Order for TwoLevel {
         self.lists.move_to(HOT, lpn);
     }
 
-    fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
+    fn insert(&mut self, lpn: u32, _: bool, _: bool, pages: &mut Pages) {
         if self.lists.0[CANDIDATES].len() == pages.slots - self.hot {
             self.lists.evict(CANDIDATES, 0, pages);
         }
         self.lists.move_to(CANDIDATES, lpn);
-        true
-    }
-
-    fn forget(&mut self, lpn: u32) {
-        self.lists.forget(lpn);
-    }
-
-    fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
-        self.lists.flush_order()
     }
 }
 

@@ -141,7 +141,7 @@ fn golden_counts() {
 #[test]
 fn the_sketch_is_charged() {
     let policy = PolicySpec::parse("w-tinylfu").unwrap();
-    let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 1 << 30 };
+    let sizes = Sizes::of_one_die(4096, 1 << 30);
     let slots = |charge| {
         let config = BufferConfig { policy, bytes: 256 * 4096, charge, volatile: true };
         new_policy(&config, &sizes).unwrap().slots()

@@ -313,10 +313,43 @@ fn only_a_complete_rewrite_restarts_a_chunk() {
     assert_eq!(b.programmed(), [3, 0, 13]);
 }
 
+/// BAW and BAR were 64 flash pages each whatever the drive: on two dies 64 pages waited where 2 keep
+/// every die busy, and buffers below 256 KiB were refused.
+#[test]
+fn areas_are_those_of_the_drive_unless_given() {
+    for (more, channels, ways, most) in
+        [("", 2, 1, 2), ("", 4, 4, 16), (":ways=3", 2, 4, 6), (":channels=5", 2, 4, 20)]
+    {
+        let policy = PolicySpec::parse(&format!("aoi{more}")).unwrap();
+        let least = |bytes| {
+            let config = BufferConfig { policy, bytes, charge: Charge::None, volatile: true };
+            let sizes = Sizes { channels, ways, ..Sizes::of_one_die(4096, 1 << 30) };
+            new_policy(&config, &sizes).map(|policy| policy.slots())
+        };
+        assert_eq!(least(most * 4096), Ok(most.try_into().unwrap()), "{more} {channels} x {ways}");
+        assert!(least((most - 1) * 4096).is_err(), "{more} {channels} x {ways}");
+    }
+}
+
+#[test]
+fn hits_are_counted_by_tenant_and_area() {
+    let mut b = Buffer::new("channels=4,ways=2", 40, 1);
+    b.write(0, 8);
+    b.write(100, 1);
+    b.write(100, 1);
+    b.read(0, 8);
+    let of = |tenant| {
+        let all = b.policy.stats().hits_by_area(tenant);
+        all.iter().map(|area| (area.name, area.reads, area.writes)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0), [("baw", 8, 0), ("bar", 0, 0), ("sorb", 0, 1)]);
+    assert_eq!(of(1), [("baw", 0, 0), ("bar", 0, 0), ("sorb", 0, 0)]);
+}
+
 fn on_300_gib(spec: &str, bytes: u64, charge: Charge) -> Result<u32, BufferError> {
     let policy = PolicySpec::parse(spec).unwrap();
     let config = BufferConfig { policy, bytes, charge, volatile: true };
-    let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 300 << 30 };
+    let sizes = Sizes { channels: 8, ways: 8, ..Sizes::of_one_die(4096, 300 << 30) };
     new_policy(&config, &sizes).map(|policy| policy.slots())
 }
 
@@ -357,7 +390,7 @@ fn areas_and_chunks_that_do_not_fit_are_refused() {
 fn on_24_pages(more: &str) -> Buffer {
     let policy = PolicySpec::parse(&format!("aoi:chunk=64KiB,channels=1,{more}")).unwrap();
     let config = BufferConfig { policy, bytes: 1 << 20, charge: Charge::Paper, volatile: true };
-    let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 24 * 4096 };
+    let sizes = Sizes { channels: 8, ways: 8, ..Sizes::of_one_die(4096, 24 * 4096) };
     let (out, written) = (Actions::new(), Written::default());
     let policy = new_policy(&config, &sizes).unwrap();
     Buffer { policy, out, written, programmed: [0; 3] }

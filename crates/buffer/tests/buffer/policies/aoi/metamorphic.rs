@@ -44,7 +44,7 @@ fn is_its_area(case: &Case) {
     let entry = u32::from(case.sectors) * 512;
     let build = |spec: &str| try_build(spec, case.slots, entry, case.k, case.volatile).unwrap();
     for mode in MODES {
-        for area in ["lru", "s3-fifo", "sieve"] {
+        for area in ["lru", "2l", "pt-lru", "cflru", "s3-fifo", "sieve"] {
             let aoi = format!(
                 "aoi:reaccess={mode},area={area},threshold=1024GiB,chunk=16KiB,channels=1,ways=1"
             );

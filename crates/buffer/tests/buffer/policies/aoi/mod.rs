@@ -7,9 +7,12 @@ mod model;
 use crate::common::model::agrees;
 use crate::common::replay::{cells, g2};
 use crate::common::streams::{Case, case};
+use crate::policies::cflru::Cflru;
 use crate::policies::lru::Lru;
+use crate::policies::pt_lru::PtLru;
 use crate::policies::s3_fifo::S3Fifo;
 use crate::policies::sieve::Sieve;
+use crate::policies::two_level::TwoLevel;
 use model::Aoi;
 use proptest::prelude::*;
 
@@ -84,5 +87,8 @@ proptest! {
     ) {
         agrees::<Aoi<S3Fifo>>(&format!("{spec},area=s3-fifo"), &case);
         agrees::<Aoi<Sieve>>(&format!("{spec},area=sieve"), &case);
+        agrees::<Aoi<TwoLevel>>(&format!("{spec},area=2l"), &case);
+        agrees::<Aoi<PtLru>>(&format!("{spec},area=pt-lru"), &case);
+        agrees::<Aoi<Cflru>>(&format!("{spec},area=cflru"), &case);
     }
 }

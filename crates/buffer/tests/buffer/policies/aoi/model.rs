@@ -261,14 +261,14 @@ impl<S: Nested> Order for Aoi<S> {
         }
     }
 
-    fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
+    fn admit(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
         let dest = self.parts[&lpn].dest;
         let known = self.sorb.take_ghost(lpn);
         self.room(dest, pages);
         match dest {
             Dest::Baw => self.baw.push(lpn),
             Dest::Bar => self.bar.push(lpn),
-            Dest::Sorb => self.sorb.insert(lpn, known),
+            Dest::Sorb => self.sorb.insert(lpn, known, write, pages),
         }
         true
     }
@@ -277,6 +277,10 @@ impl<S: Nested> Order for Aoi<S> {
         leave(&mut self.baw, &[lpn]);
         leave(&mut self.bar, &[lpn]);
         self.sorb.forget(lpn);
+    }
+
+    fn cleaned(&mut self, lpn: u32, pages: &Pages) {
+        self.sorb.cleaned(lpn, pages);
     }
 
     fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
