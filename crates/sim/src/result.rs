@@ -127,7 +127,7 @@ pub struct RunResult {
     /// Injected faults that were met; `null` if there were none.
     #[serde(default)]
     pub faults: Option<Faults>,
-    /// Remapping and deduplication; `null` on a device that does neither.
+    /// Remapping and deduplication; `null` on a device that does neither and is not asked to.
     #[serde(default)]
     pub remap: Option<Remap>,
     /// The volume between the load and the device; `null` without one.
