@@ -12,7 +12,7 @@ use crate::layer::{Author, Entry, Layer};
 use crate::load::{self, Sources};
 use crate::place::PlaceValues;
 use crate::policies::Policies;
-use crate::run::{Align, Fit, Mode, Precondition, Run, Until};
+use crate::run::{Align, Fit, Mode, Precondition, RemapFull, Run, Until};
 use crate::tenant::{self, Load, Tenant, TenantValues};
 use crate::value::Value;
 
@@ -421,6 +421,10 @@ impl Config {
                 "compact" => Fit::Compact,
                 "wrap" => Fit::Wrap,
                 _ => Fit::Error,
+            },
+            remap_full: match self.word("run.remap_full") {
+                "refuse" => RemapFull::Refuse,
+                _ => RemapFull::Copy,
             },
         }
     }

@@ -53,7 +53,7 @@ pub use policies::Policies;
 pub use preset::{PRESETS, Preset};
 pub use problem::Problem;
 pub use quantity::{size, size_text, time};
-pub use run::{Align, Fit, Mode, Precondition, Run, Until};
+pub use run::{Align, Fit, Mode, Precondition, RemapFull, Run, Until};
 pub use stack::{Place, PlaceKind, Stack};
 pub use suggest::nearest;
 pub use tenant::{Load, Tenant};

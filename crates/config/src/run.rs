@@ -47,6 +47,17 @@ pub struct Run {
     pub align: Align,
     /// Requests beyond the device.
     pub fit: Fit,
+    /// Remaps that cannot share a page.
+    pub remap_full: RemapFull,
+}
+
+/// What becomes of a remap of the load where the device cannot share a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemapFull {
+    /// The device copies the page.
+    Copy,
+    /// The target stays as it was.
+    Refuse,
 }
 
 /// Replay of traces.

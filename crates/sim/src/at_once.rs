@@ -4,7 +4,7 @@
 use onefold_config::Run;
 use onefold_nand::Delay;
 use onefold_ssd::{Command, Completion, HostStats};
-use onefold_trace::workload::Request;
+use onefold_trace::workload::{RemapFrom, Request};
 use onefold_units::{Nanos, Op};
 
 use crate::SimError;
@@ -43,6 +43,17 @@ pub(crate) trait AtOnce {
         command: &Command,
         source: &mut Source,
     ) -> Result<Completion, Self::Error>;
+
+    /// Carries out a remap of a load: the range of `command` is to hold what `from` holds, in bytes of
+    /// the device. Only asked of a device whose sources have remaps (`Gathered::remap_unit`).
+    fn remap(
+        &mut self,
+        _now: Nanos,
+        command: &Command,
+        from: RemapFrom,
+    ) -> Result<Completion, Self::Error> {
+        unreachable!("no source makes remaps for this device: {command:?} from {from:?}")
+    }
 
     /// Whether only this request failed, as flash could not be read or is not written any more: the load goes on.
     fn fails_alone(error: &Self::Error) -> bool;
@@ -171,7 +182,14 @@ impl<D: AtOnce> Runner<D> {
             offset: if request.op == Op::Flush { 0 } else { request.offset + load.base },
             len: u64::from(request.len),
         };
-        let done = match self.device.submit(Nanos::new(now), &command, &mut load.source) {
+        let remap = request
+            .remap
+            .map(|from| RemapFrom { offset: from.offset.saturating_add(load.base), ..from });
+        let submitted = match remap {
+            None => self.device.submit(Nanos::new(now), &command, &mut load.source),
+            Some(from) => self.device.remap(Nanos::new(now), &command, from),
+        };
+        let done = match submitted {
             Ok(done) => Some(done),
             Err(error) if D::fails_alone(&error) => None,
             Err(error) => return Err(D::error(error, self.done, &command)),
@@ -181,14 +199,18 @@ impl<D: AtOnce> Runner<D> {
         load.issued(now, at);
         if self.done >= self.warmup {
             match done {
+                Some(done) if remap.is_some() => load.metrics.record_remap(done.delay, at - now),
                 Some(done) => load.metrics.record(request.op, done.delay, at - now),
                 None => load.failed += 1,
             }
             if let Some(tell) = on_request {
                 let pass = self.ran.passes.done + 1;
-                tell(&logged((pass, self.done), &load.name, &command, (now, done)));
+                let logged = logged((pass, self.done), &load.name, &command, (now, done));
+                tell(&Logged { source: remap.map(|from| from.offset), ..logged });
             }
-            if several {
+            if several && remap.is_some() {
+                load.count_remap(command.len);
+            } else if several {
                 load.count(command.op, command.offset, command.len);
             }
         }
@@ -220,6 +242,7 @@ fn logged<'a>(
         number,
         tenant,
         op: command.op,
+        source: None,
         fua: command.fua,
         offset: command.offset,
         bytes: command.len,

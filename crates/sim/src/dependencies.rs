@@ -2,7 +2,7 @@
 //!
 //! A trace that tells how long requests took tells what a request can have waited for: all of its
 //! client that had ended before it began. A flush waits for what it covers: all that had ended, of
-//! any client. From the last of these on a request is sent after the pause that was recorded. So a
+//! any client. So does a remap, since others may have written what it maps. From the last of these on a request is sent after the pause that was recorded. So a
 //! host that waited for its flushes waits for those of another device too, and batches that never
 //! filled while the trace was recorded do not fill in the replay.
 //!
@@ -134,7 +134,8 @@ impl Recorded {
         }
         self.end_until(record.t_ns);
         let depth = NonZeroU32::MIN.saturating_add(narrow(u64_from(self.under_way.len())));
-        let own = Some(record.client).filter(|_| !covers && self.known == Known::Ends);
+        let of_all = covers || record.op == TraceOp::Remap;
+        let own = Some(record.client).filter(|_| !of_all && self.known == Known::Ends);
         let client = own.filter(|own| self.last_end.clients.contains_key(own));
         let when = match self.last_end.get(client) {
             Some(end) if self.known == Known::Ends => When::After(record.t_ns.saturating_sub(*end)),
@@ -336,7 +337,11 @@ mod tests {
         let mut t_ns = 5;
         let record = |_| {
             t_ns += rng.below(25);
-            let op = if rng.below(6) == 0 { TraceOp::Flush } else { TraceOp::Write };
+            let op = match rng.below(12) {
+                0 | 1 => TraceOp::Flush,
+                2 => TraceOp::Remap,
+                _ => TraceOp::Write,
+            };
             let mut record = Record::new(t_ns, op, 0, 4096);
             record.client = u16::try_from(rng.below(3)).unwrap_or(0);
             record.lat_ns = (known == Known::Ends).then(|| rng.below(120));
@@ -375,7 +380,8 @@ mod tests {
             let all: Vec<usize> = (0..at).filter(ended).collect();
             let own = |number: &&usize| records[**number].client == record.client;
             let mut waits: Vec<usize> = all.iter().filter(own).copied().collect();
-            if flush || waits.is_empty() || record.lat_ns.is_none() {
+            let of_all = flush || record.op == TraceOp::Remap;
+            if of_all || waits.is_empty() || record.lat_ns.is_none() {
                 waits = all;
             }
             let last = waits.iter().map(|number| self.end(*number)).max();

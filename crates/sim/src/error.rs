@@ -25,6 +25,28 @@ pub enum SimError {
         /// What is wrong with it.
         source: WorkloadError,
     },
+    /// A load with remaps for something that takes none.
+    #[error(
+        "workload `{text}` has remaps, which volumes and zoned namespaces do not take: drop remap_share, or run it on a \
+         drive with a block namespace and without a volume"
+    )]
+    Remaps {
+        /// The text.
+        text: String,
+    },
+    /// A drive remaps whole mapping units.
+    #[error(
+        "request {request} ({what}) is not in whole mapping units of {unit} B, which remaps are made of: use \
+         ftl.indirection=4KiB, or run.align=drop to leave out such requests of a trace"
+    )]
+    RemapAlignment {
+        /// Number of the request, from 0.
+        request: u64,
+        /// The request in words.
+        what: String,
+        /// Bytes of a mapping unit.
+        unit: u32,
+    },
     /// The text of the content model is wrong.
     #[error("dedup.content is `{text}`: {source}")]
     Content {

@@ -205,6 +205,7 @@ impl Runner<'_> {
         let (fua, offset, bytes) = self.details.ends(ended.number);
         if ended.number >= self.warmup {
             tell(&Logged {
+                source: None,
                 pass: self.passes.done + 1,
                 number: ended.number,
                 tenant: &self.loads[ended.tenant].tenant.name,

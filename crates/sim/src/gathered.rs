@@ -38,6 +38,10 @@ fn specs(config: &Config, capacity: u64) -> Result<Vec<TenantSpec>, SimError> {
 pub(crate) struct Gathered {
     /// Contents of traces are wanted.
     pub(crate) tells_contents: bool,
+    /// The unit in bytes in which the device takes remaps, if it takes any.
+    pub(crate) remap_unit: Option<u32>,
+    /// Whether a load may have remaps that reach the device.
+    pub(crate) has_remaps: bool,
     pub(crate) warnings: Vec<String>,
     pub(crate) trace: Option<crate::result::TraceSource>,
 }
@@ -58,7 +62,7 @@ impl Gathered {
             let bytes = range.end - range.start;
             let seed = setup.seed.wrapping_add(u64::try_from(at).unwrap_or(0));
             let (source, pace) = match &spec.load {
-                Load::Workload(text) => workload(text, bytes, seed, &spec)?,
+                Load::Workload(text) => self.workload(text, bytes, seed, &spec)?,
                 Load::Trace(path) => self.trace(path, setup, &run, bytes, &spec, control)?,
             };
             let mut tenant = Tenant::new(spec.name, source, pace, range.start);
@@ -92,6 +96,12 @@ impl Gathered {
             say(sending.explained());
         }
         self.warnings.extend(meta.warnings.iter().cloned());
+        if meta.remaps > 0 {
+            self.has_remaps |= self.remap_unit.is_some();
+            if self.remap_unit.is_none() {
+                self.warnings.push(left_out(meta.remaps));
+            }
+        }
         if meta.untimed && run.mode != Mode::Closed {
             return Err(SimError::Untimed { path: PathBuf::from(path) });
         }
@@ -118,11 +128,43 @@ impl Gathered {
             (trace, setup.trace_options.clone()),
             run,
             bytes,
-            self.tells_contents,
+            (self.tells_contents, self.remap_unit),
             sending.known(),
         )?;
         Ok((Source::Trace(Box::new(replay)), pace))
     }
+
+    fn workload(
+        &mut self,
+        text: &str,
+        bytes: u64,
+        seed: u64,
+        spec: &TenantSpec,
+    ) -> Result<(Source, Pace), SimError> {
+        let fail = |source| SimError::Workload { text: text.to_owned(), source };
+        let workload = Workload::parse(text).map_err(fail)?;
+        if workload.has_remaps() {
+            if self.remap_unit.is_none() {
+                return Err(SimError::Remaps { text: text.to_owned() });
+            }
+            self.has_remaps = true;
+        }
+        let generator = workload.instantiate(bytes, seed).map_err(fail)?;
+        let pace = match workload.pacing() {
+            Pacing::Closed { depth } => Pace::closed(depth, spec.start.get()),
+            Pacing::Open { .. } | Pacing::Timed => {
+                Pace::open(spec.start.get(), spec.speed, Bound::None)
+            }
+        };
+        Ok((Source::Generator(Box::new(generator)), pace))
+    }
+}
+
+/// What is said of remaps in a trace for a device without them.
+fn left_out(remaps: u64) -> String {
+    format!(
+        "{remaps} remaps of the trace are left out: volumes and zoned namespaces take none, a drive with a block namespace does"
+    )
 }
 
 /// How the requests of a trace are sent.
@@ -185,22 +227,4 @@ impl Sending {
             }
         }
     }
-}
-
-fn workload(
-    text: &str,
-    bytes: u64,
-    seed: u64,
-    spec: &TenantSpec,
-) -> Result<(Source, Pace), SimError> {
-    let fail = |source| SimError::Workload { text: text.to_owned(), source };
-    let workload = Workload::parse(text).map_err(fail)?;
-    let generator = workload.instantiate(bytes, seed).map_err(fail)?;
-    let pace = match workload.pacing() {
-        Pacing::Closed { depth } => Pace::closed(depth, spec.start.get()),
-        Pacing::Open { .. } | Pacing::Timed => {
-            Pace::open(spec.start.get(), spec.speed, Bound::None)
-        }
-    };
-    Ok((Source::Generator(Box::new(generator)), pace))
 }

@@ -51,6 +51,7 @@ mod outcome;
 mod passes;
 mod precondition;
 mod ran;
+mod remaps;
 pub mod report;
 mod request;
 pub mod result;

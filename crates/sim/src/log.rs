@@ -14,8 +14,10 @@ pub struct Logged<'a> {
     pub number: u64,
     /// Name of its tenant; `host` for a single load.
     pub tenant: &'a str,
-    /// What it was.
+    /// What it was; a write where it was a remap.
     pub op: Op,
+    /// First byte of the source of a remap on the device.
+    pub source: Option<u64>,
     /// Whether it had to be durable when it ended.
     pub fua: bool,
     /// Its first byte on the device.
@@ -31,6 +33,12 @@ pub struct Logged<'a> {
 }
 
 impl Logged<'_> {
+    /// The operation in a word.
+    #[must_use]
+    pub const fn op_name(&self) -> &'static str {
+        if self.source.is_some() { "remap" } else { self.op.name() }
+    }
+
     /// What it waited for, as `latency_by_delay` of a result says it.
     #[must_use]
     pub const fn waited_for(&self) -> &'static str {

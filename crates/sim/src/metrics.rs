@@ -122,6 +122,7 @@ pub(crate) struct Metrics {
     pub(crate) write: ByDelay,
     pub(crate) trim: ByDelay,
     pub(crate) flush: ByDelay,
+    pub(crate) remap: ByDelay,
 }
 
 impl Metrics {
@@ -131,6 +132,7 @@ impl Metrics {
             write: ByDelay::new(),
             trim: ByDelay::new(),
             flush: ByDelay::new(),
+            remap: ByDelay::new(),
         }
     }
 
@@ -145,12 +147,17 @@ impl Metrics {
         by_delay.parts[slot(delay)].record(ns);
     }
 
+    pub(crate) fn record_remap(&mut self, delay: Delay, ns: u64) {
+        self.remap.parts[slot(delay)].record(ns);
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.read, &other.read),
             (&mut self.write, &other.write),
             (&mut self.trim, &other.trim),
             (&mut self.flush, &other.flush),
+            (&mut self.remap, &other.remap),
         ];
         for (mine, theirs) in pairs {
             for (part, add) in mine.parts.iter_mut().zip(&theirs.parts) {

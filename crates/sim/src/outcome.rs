@@ -184,6 +184,7 @@ pub(crate) fn latency(metrics: &Metrics) -> LatencySummaries {
         write: metrics.write.total().summary(),
         trim: metrics.trim.total().summary(),
         flush: metrics.flush.total().summary(),
+        remap: Some(metrics.remap.total().summary()).filter(|remap| remap.count > 0),
     }
 }
 

@@ -129,7 +129,7 @@ pub struct RunResult {
     /// Injected faults that were met; `null` if there were none.
     #[serde(default)]
     pub faults: Option<Faults>,
-    /// Remapping and deduplication; `null` on a device that does neither.
+    /// Remapping and deduplication; `null` on a device that does neither and is not asked to.
     #[serde(default)]
     pub remap: Option<Remap>,
     /// What recovery would read if power failed at the end; `null` where that is not modelled.

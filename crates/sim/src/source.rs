@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use onefold_config::{Align, Fit as ConfigFit, Run};
-use onefold_trace::workload::{Generator, Request};
+use onefold_trace::workload::{Generator, RemapFrom, Request};
 use onefold_trace::{Record, Regions, TraceOp};
 use onefold_tracefile::{Fit, Options, TraceSource};
 use onefold_units::{Nanos, Op, PAGE_BYTES};
@@ -31,6 +31,8 @@ pub(crate) struct Replay {
     next: usize,
     fit: Shape,
     align: Align,
+    /// The unit in bytes in which remaps are taken, if they are.
+    remap_unit: Option<u32>,
     /// Requests that did not fit one call of `fill`.
     backlog: VecDeque<Request>,
     pub(crate) skipped: u64,
@@ -89,7 +91,7 @@ impl Replay {
         (trace, options): (TraceSource, Options),
         run: &Run,
         range_bytes: u64,
-        tells_contents: bool,
+        (tells_contents, remap_unit): (bool, Option<u32>),
         known: Option<Known>,
     ) -> Result<Self, SimError> {
         let shape = match run.fit {
@@ -112,6 +114,7 @@ impl Replay {
             next: 0,
             fit: shape,
             align: run.align,
+            remap_unit,
             backlog: VecDeque::new(),
             skipped: 0,
             contents: tells_contents.then(VecDeque::new),
@@ -152,11 +155,17 @@ impl Replay {
         let record = &self.records[self.next];
         self.next += 1;
         let (align, backlog, skipped) = (self.align, &mut self.backlog, &mut self.skipped);
+        let remap_unit = self.remap_unit;
         let contents = &mut self.contents;
         let before = backlog.len();
         let mut push = |record: &Record| {
             let from = backlog.len();
-            push_aligned(record, align, backlog, skipped);
+            match (record.source(), remap_unit) {
+                (Some(source), Some(unit)) => {
+                    *skipped += u64::from(!push_remap(record, source, (unit, align), backlog));
+                }
+                _ => push_aligned(record, align, backlog, skipped),
+            }
             if let Some(contents) = contents {
                 push_contents(record, backlog.range(from..), contents);
             }
@@ -207,9 +216,39 @@ fn push_aligned(record: &Record, align: Align, backlog: &mut VecDeque<Request>, 
     while offset < end {
         let len = (end - offset).min(LEN_MAX);
         let len32 = u32::try_from(len).unwrap_or(u32::MAX);
-        backlog.push_back(Request { op, fua, len: len32, offset, at, depth: None });
+        backlog.push_back(Request { op, fua, len: len32, offset, at, ..Request::EMPTY });
         offset += len;
     }
+}
+
+/// Adds a remap, unless it is off the grid of mapping units and such ones are dropped. A long one
+/// becomes several, from its end if it moves data up: no source is a target before it was read.
+fn push_remap(
+    record: &Record,
+    source: u64,
+    (unit, align): (u32, Align),
+    backlog: &mut VecDeque<Request>,
+) -> bool {
+    let aligned = (record.offset | source | record.len).is_multiple_of(u64::from(unit));
+    if !aligned && align == Align::Drop {
+        return false;
+    }
+    let moves = record.flags.has(onefold_trace::Flags::MOVE);
+    let piece = |from: u64| Request {
+        op: Op::Write,
+        len: u32::try_from((record.len - from).min(LEN_MAX)).unwrap_or(u32::MAX),
+        offset: record.offset + from,
+        at: Some(Nanos::new(record.t_ns)),
+        remap: Some(RemapFrom { offset: source + from, moves }),
+        ..Request::EMPTY
+    };
+    let pieces = record.len.div_ceil(LEN_MAX);
+    if record.offset > source {
+        backlog.extend((0..pieces).rev().map(|n| piece(n * LEN_MAX)));
+    } else {
+        backlog.extend((0..pieces).map(|n| piece(n * LEN_MAX)));
+    }
+    true
 }
 
 /// Adds what a record tells about the pages of the requests made of it.
@@ -220,7 +259,8 @@ fn push_contents<'a>(
 ) {
     let told: Vec<(u64, Option<u128>)> = record.contents().collect();
     let knows = told.iter().any(|(_, content)| content.is_some());
-    for request in requests.filter(|request| request.op == Op::Write) {
+    let is_write = |request: &&Request| request.op == Op::Write && request.remap.is_none();
+    for request in requests.filter(is_write) {
         let (first, end) = (request.offset, request.offset + u64::from(request.len));
         let pages = first / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
         let of_request = told.iter().filter(|(page, _)| knows && pages.contains(page));
@@ -228,7 +268,7 @@ fn push_contents<'a>(
     }
 }
 
-/// The command of a block namespace; remap and zone operations belong to other devices.
+/// The command of a block namespace, but for remaps; zone operations belong to other devices.
 const fn host_op(op: TraceOp) -> Option<Op> {
     match op {
         TraceOp::Read => Some(Op::Read),

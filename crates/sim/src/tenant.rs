@@ -256,6 +256,11 @@ impl Tenant {
         self.host.count(op, pages_of(offset, len));
     }
 
+    /// The load asked for a remap of so many bytes, in the measured part.
+    pub(crate) const fn count_remap(&mut self, len: u64) {
+        self.host.count_remap(len / PAGE_BYTES);
+    }
+
     /// Requests in flight, integrated over time from the first request to the last completion. This
     /// is counted without looking at latencies, so that Little's law says something.
     pub(crate) fn in_flight_integral(&mut self, depth: u64) -> u128 {

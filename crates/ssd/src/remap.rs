@@ -27,24 +27,37 @@ impl<M: Media> Ssd<M> {
         ranges: &[RemapRange],
         options: RemapOptions,
     ) -> Result<RemapDone, SsdError> {
+        self.remap_from(now, now, ranges, options)
+    }
+
+    /// The same for a command that waits until `from` for changes of its ranges that are under way.
+    ///
+    /// # Errors
+    /// As [`Ssd::remap`].
+    pub fn remap_from(
+        &mut self,
+        now: Nanos,
+        from: Nanos,
+        ranges: &[RemapRange],
+        options: RemapOptions,
+    ) -> Result<RemapDone, SsdError> {
         self.ftl.check_remap_ranges(ranges)?;
         let units: u64 = ranges.iter().map(|range| u64::from(range.len)).sum();
-        let pages = units * self.unit / 4096;
-        self.host.remap_requests += 1;
-        self.host.remap_pages += pages;
-        self.execute_remap(now, ranges, options)
+        self.host.count_remap(units * self.unit / 4096);
+        self.execute_remap(now, from, ranges, options)
     }
 
     /// Executes a command whose ranges were checked.
     pub(crate) fn execute_remap(
         &mut self,
         now: Nanos,
+        from: Nanos,
         ranges: &[RemapRange],
         options: RemapOptions,
     ) -> Result<RemapDone, SsdError> {
         self.expect_all_dies()?;
         let ready = self.ftl.nand_mut().timelines_mut().command(now, u64_from(ranges.len()));
-        let mut times = Times { now, ready };
+        let mut times = Times { now, ready: ready.max(from) };
         if self.is_any_dirty(ranges) {
             times.ready = self.flush_buffer(times)?;
         }

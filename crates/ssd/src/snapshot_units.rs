@@ -33,7 +33,7 @@ impl<M: Media> Ssd<M> {
         options: RemapOptions,
     ) -> Result<RemapDone, SsdError> {
         self.ftl.with_snapshot_units(|ftl| ftl.check_remap_ranges(ranges))?;
-        self.execute_remap(now, ranges, options)
+        self.execute_remap(now, now, ranges, options)
     }
 
     /// Unmaps `count` snapshot units from `at`.

@@ -46,6 +46,12 @@ impl HostStats {
         }
     }
 
+    /// Counts one remap command over `pages` 4 KiB pages.
+    pub const fn count_remap(&mut self, pages: u64) {
+        self.remap_requests += 1;
+        self.remap_pages += pages;
+    }
+
     /// All requests.
     #[must_use]
     pub const fn requests(&self) -> u64 {

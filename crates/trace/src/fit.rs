@@ -119,7 +119,7 @@ impl Regions {
         self.total
     }
 
-    /// Moves a record to the renumbered space. Reads and writes stay whole, because all their
+    /// Moves a record to the renumbered space. Reads, writes and remaps stay whole, because all their
     /// regions are touched; a trim becomes one record per run it meets.
     pub fn map(&self, record: &Record, mut out: impl FnMut(Record)) {
         if record.len == 0 {
@@ -133,13 +133,24 @@ impl Regions {
             }
             let from = record.offset.max(run.from);
             let end = record.end().min(run.end);
-            out(record.piece(from - record.offset, end - from, run.to + (from - run.from)));
+            let mut piece =
+                record.piece(from - record.offset, end - from, run.to + (from - run.from));
+            piece.place_source(|source| self.place(source));
+            out(piece);
         }
     }
 }
 
-/// Takes offsets modulo the device: `--fit wrap`. A request over the end becomes two; one longer
-/// than the device is cut to it.
+impl Regions {
+    /// Where a byte of a touched region is.
+    fn place(&self, byte: u64) -> u64 {
+        let run = self.runs.get(self.runs.partition_point(|run| run.end <= byte));
+        run.map_or(byte, |run| run.to + byte.saturating_sub(run.from))
+    }
+}
+
+/// Takes offsets modulo the device: `--fit wrap`. A request over the end becomes two, a remap whose
+/// source is over it as well three; one longer than the device is cut to it.
 pub fn wrap(record: &Record, device_bytes: u64, mut out: impl FnMut(Record)) {
     if record.len == 0 || device_bytes == 0 {
         let mut moved = record.clone();
@@ -147,12 +158,16 @@ pub fn wrap(record: &Record, device_bytes: u64, mut out: impl FnMut(Record)) {
         out(moved);
         return;
     }
-    let offset = record.offset % device_bytes;
     let len = record.len.min(device_bytes);
-    let head = len.min(device_bytes - offset);
-    out(record.piece(0, head, offset));
-    if len > head {
-        out(record.piece(head, len - head, 0));
+    let mut from = 0;
+    while from < len {
+        let offset = record.offset.wrapping_add(from) % device_bytes;
+        let source = record.source().map(|source| source.wrapping_add(from) % device_bytes);
+        let room = device_bytes - offset.max(source.unwrap_or(0));
+        let mut piece = record.piece(from, room.min(len - from), offset);
+        piece.place_source(|_| source.unwrap_or(0));
+        out(piece);
+        from += room.min(len - from);
     }
 }
 
@@ -184,6 +199,36 @@ mod tests {
         assert_eq!(pieces(&regions, 10 * MIB, 7), [(3 * MIB, 7)]);
         assert_eq!(pieces(&regions, 0, 10 * MIB), [(0, 2 * MIB), (2 * MIB, MIB)]);
         assert_eq!(pieces(&regions, 5 * MIB, MIB), []);
+    }
+
+    /// A remap and where its pieces and their sources are.
+    fn remapped(
+        dst: u64,
+        src: u64,
+        len: u64,
+        map: impl Fn(&Record, &mut dyn FnMut(Record)),
+    ) -> Vec<[u64; 3]> {
+        let mut record = Record::new(0, TraceOp::Remap, dst, len);
+        record.aux = src;
+        let mut pieces = Vec::new();
+        map(&record, &mut |r| pieces.push([r.offset, r.aux, r.len]));
+        pieces
+    }
+
+    #[test]
+    fn the_source_of_a_remap_goes_along() {
+        let mut set = RegionSet::default();
+        for offset in [9 * MIB, 3 * MIB - 1] {
+            set.touch(offset, 2);
+        }
+        let regions = Regions::new(&[set], &Layout::new(&[11 * MIB]).unwrap());
+        let compact = |record: &Record, out: &mut dyn FnMut(Record)| regions.map(record, out);
+        assert_eq!(remapped(9 * MIB, 3 * MIB - 1, 2, compact), [[2 * MIB, MIB - 1, 2]]);
+        let wrapped = |record: &Record, out: &mut dyn FnMut(Record)| wrap(record, 100, out);
+        assert_eq!(remapped(103, 95, 10, wrapped), [[3, 95, 5], [8, 0, 5]]);
+        // Both ends of the device, the target's first.
+        let both = [[97, 94, 3], [0, 97, 3], [3, 0, 4]];
+        assert_eq!(remapped(97, 194, 10, wrapped), both);
     }
 
     #[test]

@@ -196,6 +196,26 @@ impl Record {
         (first, (self.end() - 1) / PAGE_BYTES - first + 1)
     }
 
+    /// First byte of the data that a remap maps its range to; `None` for other operations.
+    #[must_use]
+    #[inline]
+    pub fn source(&self) -> Option<u64> {
+        (self.op == TraceOp::Remap).then_some(self.aux)
+    }
+
+    /// Puts the source of a remap where `place` says, given its first byte.
+    pub fn place_source(&mut self, place: impl FnOnce(u64) -> u64) {
+        if let Some(source) = self.source() {
+            self.aux = place(source);
+        }
+    }
+
+    /// Whether its range or, of a remap, its source ends past 2^64.
+    pub(crate) fn overflows(&self) -> bool {
+        let ends = |first: u64| first.checked_add(self.len).is_some();
+        !ends(self.offset) || !self.source().is_none_or(ends)
+    }
+
     /// The 4 KiB pages a write touches, in order, each with the id of its new content: contents of
     /// one trace are equal where their ids are. `None` where the trace does not tell, or the write
     /// covers only a part of the page. Nothing for other operations.
@@ -217,6 +237,7 @@ impl Record {
     pub(crate) fn piece(&self, from: u64, len: u64, to: u64) -> Self {
         let at = self.offset + from;
         let mut piece = Self { offset: to, len, digests: None, ..*self };
+        piece.place_source(|source| source.saturating_add(from));
         if at % PAGE_BYTES == to % PAGE_BYTES {
             piece.digests = self.digests_of(at, piece.pages().1);
             // Pages that are cut in two.
@@ -271,6 +292,16 @@ mod tests {
         record.digests = None;
         record.op = TraceOp::Write;
         assert_eq!(contents(&record).len(), 4);
+    }
+
+    #[test]
+    fn pieces_of_a_remap_keep_their_distance_to_the_source() {
+        let mut remap = Record::new(0, TraceOp::Remap, 8 * PAGE_BYTES, 4 * PAGE_BYTES);
+        remap.aux = 100 * PAGE_BYTES;
+        let piece = remap.piece(PAGE_BYTES, 2 * PAGE_BYTES, PAGE_BYTES);
+        assert_eq!((piece.offset, piece.len), (PAGE_BYTES, 2 * PAGE_BYTES));
+        assert_eq!(piece.source(), Some(101 * PAGE_BYTES));
+        assert_eq!(write().piece(PAGE_BYTES, PAGE_BYTES, 0).aux, 0);
     }
 
     #[test]

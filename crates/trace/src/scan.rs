@@ -25,6 +25,8 @@ pub struct Scan {
     pub with_latencies: u64,
     /// Flushes and durable writes: what follows one has waited for it.
     pub barriers: u64,
+    /// Remaps.
+    pub remaps: u64,
     /// Records with digests.
     pub with_digests: u64,
     /// Earliest time.
@@ -33,7 +35,7 @@ pub struct Scan {
     pub last_ns: u64,
     /// One past the highest byte, by device number.
     pub end_bytes: Vec<u64>,
-    /// Regions that reads and writes touch, by device number.
+    /// Regions that reads, writes and remaps touch, by device number.
     pub regions: Vec<RegionSet>,
     /// Reads and writes by `offset % 4096 / 512`; offsets off the sector grid are in none.
     residues: [u64; 8],
@@ -61,6 +63,7 @@ impl Scan {
         self.with_latencies += u64::from(record.lat_ns.is_some());
         let durable = record.op == TraceOp::Flush || record.flags.has(Flags::FUA);
         self.barriers += u64::from(durable);
+        self.remaps += u64::from(record.op == TraceOp::Remap);
         self.with_digests += u64::from(record.digests.is_some());
         let dev = index(u32::from(record.dev));
         if self.end_bytes.len() <= dev {
@@ -68,7 +71,12 @@ impl Scan {
             self.regions.resize_with(dev + 1, RegionSet::default);
         }
         if let Some(end) = self.end_bytes.get_mut(dev) {
-            *end = (*end).max(record.end());
+            let source = record.source().map_or(0, |source| source.saturating_add(record.len));
+            *end = (*end).max(record.end()).max(source);
+        }
+        if let (Some(source), Some(regions)) = (record.source(), self.regions.get_mut(dev)) {
+            regions.touch(record.offset, record.len);
+            regions.touch(source, record.len);
         }
         if record.op.is_data() {
             self.data_requests += 1;

@@ -87,6 +87,7 @@ impl Shaper {
     pub fn push(&mut self, mut record: Record, out: &mut Vec<Record>) {
         if self.options.shift_bytes > 0 {
             record.offset = record.offset.saturating_sub(self.options.shift_bytes);
+            record.place_source(|source| source.saturating_sub(self.options.shift_bytes));
         }
         let Some(window) = self.options.merge_ns else {
             self.timed(record, out);

@@ -45,6 +45,8 @@ pub struct Meta {
     pub has_latencies: bool,
     /// Flushes and durable writes.
     pub barriers: u64,
+    /// Remaps.
+    pub remaps: u64,
     /// Whether writes carry digests.
     pub has_digests: bool,
     /// Bytes of the address space of all requests: laid out if [`Options::flat`], else of the largest device.
@@ -78,6 +80,7 @@ impl Meta {
             untimed: false,
             has_latencies: false,
             barriers: 0,
+            remaps: 0,
             has_digests: false,
             end_bytes: 0,
             device_bytes: None,
@@ -196,7 +199,9 @@ impl TraceSource {
         }
         if let Some(layout) = &self.layout {
             for record in &mut *out {
-                record.offset = record.offset.saturating_add(layout.base(record.dev));
+                let base = layout.base(record.dev);
+                record.offset = record.offset.saturating_add(base);
+                record.place_source(|source| source.saturating_add(base));
                 record.dev = 0;
             }
         }
@@ -338,6 +343,7 @@ fn meta(
         untimed: summary.untimed,
         has_latencies: scan.with_latencies > 0,
         barriers: scan.barriers,
+        remaps: scan.remaps,
         has_digests: scan.with_digests > 0,
         end_bytes: 0,
         device_bytes: summary.device_bytes,

@@ -635,6 +635,12 @@ pub(crate) const KEYS: &[Key] = &[
         "error",
         "Trace requests beyond the device. error: refused; compact: the touched regions of 1 MiB are renumbered without gaps, whether or not the trace fits; wrap: modulo the capacity.",
     ),
+    key(
+        "run.remap_full",
+        words(&["copy", "refuse"]),
+        "copy",
+        "Remaps of the load that cannot share a page, as the log of ftl.remap is full, ftl.remap_refs is reached, or ftl.remap is none. copy: the device reads and programs the page; refuse: it stays as it was, and is counted.",
+    ),
 ];
 
 /// Keys of a `[[tenant]]` table.

@@ -90,7 +90,7 @@ fn host_bytes(run: &Finished) -> u64 {
 
 fn remap_result(run: &Finished, host: &HostStats, programs: u64) -> Option<Remap> {
     let scheme = run.ssd.config().ftl.remap.scheme;
-    if scheme == RemapScheme::None {
+    if scheme == RemapScheme::None && host.remap_requests == 0 {
         return None;
     }
     let remap = run.ssd.ftl().remap_stats().since(&run.ran.baseline.remap);

@@ -1,9 +1,12 @@
 //! The run of a load on a block namespace.
 
-use onefold_config::Precondition;
-use onefold_nand::NullMedia;
+use onefold_config::{Precondition, RemapFull};
+use onefold_ftl::{FtlError, RemapError, RemapOptions, RemapRange};
+use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{Command, Completion, HostStats, Payload, Ssd, SsdError};
-use onefold_units::{Nanos, Op};
+use onefold_trace::workload::RemapFrom;
+use onefold_units::convert::narrow;
+use onefold_units::{Lpn, Nanos, Op};
 
 use super::outcome::{self, Counters, Finished};
 use crate::SimError;
@@ -12,6 +15,7 @@ use crate::contents::Contents;
 use crate::control::Control;
 use crate::gathered::Gathered;
 use crate::precondition::{Bare, Preconditioned, precondition};
+use crate::remaps::Changes;
 use crate::result::RunResult;
 use crate::series::Windowed;
 use crate::setup::Setup;
@@ -24,7 +28,11 @@ pub(crate) fn simulate(
     wanted: Option<&Precondition>,
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
-    let mut gathered = Gathered { tells_contents: ssd.deduplicates(), ..Gathered::default() };
+    let mut gathered = Gathered {
+        tells_contents: ssd.deduplicates(),
+        remap_unit: Some(ssd.remap_caps().granularity),
+        ..Gathered::default()
+    };
     let tenants = gathered.tenants(setup, ssd.capacity(), control)?;
     // A wrong content model is an error even where nobody looks at contents.
     let contents = Contents::new(setup, ssd.capacity())?;
@@ -36,7 +44,9 @@ pub(crate) fn simulate(
     };
     let run = setup.config.run();
     ssd.set_timed(run.timed);
-    let (drive, ran) = at_once::run(Drive { ssd, contents }, tenants, &run, control)?;
+    let remaps = gathered.has_remaps.then(|| Remaps::new(&ssd, run.remap_full));
+    let drive = Drive { ssd, contents, remaps };
+    let (drive, ran) = at_once::run(drive, tenants, &run, control)?;
     let finished = Finished { ssd: drive.ssd, ran, preconditioned, gathered, volume: None };
     outcome::result(setup, finished)
 }
@@ -46,11 +56,54 @@ struct Drive {
     ssd: Ssd<NullMedia>,
     /// Contents of writes, if the device looks at them.
     contents: Option<Contents>,
+    /// If the load has remaps.
+    remaps: Option<Remaps>,
+}
+
+/// How remaps of the load are carried out.
+struct Remaps {
+    /// Bytes of a mapping unit.
+    unit: u32,
+    full: RemapFull,
+    changes: Changes,
+}
+
+impl Remaps {
+    fn new(ssd: &Ssd<NullMedia>, full: RemapFull) -> Self {
+        Self { unit: ssd.remap_caps().granularity, full, changes: Changes::new() }
+    }
+
+    /// The command in mapping units.
+    fn range(&self, command: &Command, from: RemapFrom) -> Result<RemapRange, Refused> {
+        let Command { offset, len, .. } = *command;
+        let unit = u64::from(self.unit);
+        if !(offset | len | from.offset).is_multiple_of(unit) {
+            return Err(Refused::Alignment { unit: self.unit, source: from.offset });
+        }
+        let lpn = |byte: u64| Lpn::new(narrow(byte / unit));
+        Ok(RemapRange { dst: lpn(offset), src: lpn(from.offset), len: narrow(len / unit) })
+    }
+}
+
+/// Why a request was not carried out.
+enum Refused {
+    /// A remap is not in whole mapping units.
+    Alignment {
+        unit: u32,
+        source: u64,
+    },
+    Ssd(SsdError),
+}
+
+impl From<SsdError> for Refused {
+    fn from(error: SsdError) -> Self {
+        Self::Ssd(error)
+    }
 }
 
 impl AtOnce for Drive {
     type Counters = Counters;
-    type Error = SsdError;
+    type Error = Refused;
 
     fn device(&self) -> &impl Windowed {
         &self.ssd
@@ -75,7 +128,7 @@ impl AtOnce for Drive {
         now: Nanos,
         command: &Command,
         source: &mut Source,
-    ) -> Result<Completion, SsdError> {
+    ) -> Result<Completion, Refused> {
         let payload = match &mut self.contents {
             Some(contents) if command.op == Op::Write => {
                 Payload::Contents(contents.of_write(command, source.contents()))
@@ -86,16 +139,63 @@ impl AtOnce for Drive {
             }
             None => Payload::None,
         };
-        self.ssd.submit(now, command, payload)
+        let done = self.ssd.submit(now, command, payload)?;
+        if let Some(remaps) = &mut self.remaps
+            && !matches!(command.op, Op::Read | Op::Flush)
+        {
+            remaps.changes.note(now, (command.offset, command.len), done.at);
+        }
+        Ok(done)
     }
 
-    fn fails_alone(error: &SsdError) -> bool {
-        error.is_unreadable() || error.is_read_only()
+    fn remap(
+        &mut self,
+        now: Nanos,
+        command: &Command,
+        from: RemapFrom,
+    ) -> Result<Completion, Refused> {
+        let full = self.remaps.as_ref().map_or(RemapFull::Copy, |remaps| remaps.full);
+        let remaps = self.remaps.get_or_insert_with(|| Remaps::new(&self.ssd, full));
+        let range = remaps.range(command, from)?;
+        let Command { offset, len, .. } = *command;
+        let begin = remaps.changes.over(now, [offset, from.offset], len);
+        let no_fallback = remaps.full == RemapFull::Refuse;
+        let options = RemapOptions { moves: from.moves, no_fallback, ..RemapOptions::default() };
+        let done = self.ssd.remap_from(now, begin, &[range], options)?.at;
+        remaps.changes.note(now, (offset, len), done);
+        if from.moves {
+            remaps.changes.note(now, (from.offset, len), done);
+        }
+        if let Some(contents) = &mut self.contents {
+            // What it held repeats nothing any more, and what it shows now is not stored again.
+            contents.note(&Command { op: Op::Trim, ..*command });
+        }
+        let delay = if begin > now { Delay::Host } else { Delay::None };
+        Ok(Completion { at: done, delay })
     }
 
-    fn error(source: SsdError, request: u64, command: &Command) -> SimError {
+    fn fails_alone(error: &Refused) -> bool {
+        let Refused::Ssd(error) = error else { return false };
+        let lost = matches!(error, SsdError::Ftl(FtlError::Remap(RemapError::LostSource { .. })));
+        lost || error.is_unreadable() || error.is_read_only()
+    }
+
+    fn error(refused: Refused, request: u64, command: &Command) -> SimError {
         let Command { op, len, offset, .. } = command;
-        let what = format!("{} of {len} B at byte {offset}", op.name());
-        SimError::Device { request, what, source }
+        match refused {
+            Refused::Alignment { unit, source } => {
+                let what = format!("remap of {len} B from byte {source} to byte {offset}");
+                SimError::RemapAlignment { request, what, unit }
+            }
+            Refused::Ssd(source) => {
+                let what = format!("{} of {len} B at byte {offset}", name(*op, &source));
+                SimError::Device { request, what, source }
+            }
+        }
     }
+}
+
+/// What failed, in a word: remaps have a write's operation and errors of their own.
+const fn name(op: Op, error: &SsdError) -> &'static str {
+    if matches!(error, SsdError::Ftl(FtlError::Remap(_))) { "remap" } else { op.name() }
 }

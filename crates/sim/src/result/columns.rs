@@ -10,8 +10,8 @@ use onefold_zoned::{Action, WaitReason};
 use serde_json::{Map, Value};
 
 use super::{
-    ByCause, Checks, Conventional, Faults, LittlesLaw, MapCache, Precondition, Reclaims, Recovery,
-    Remap, RunResult, TraceSource, Volume, Waits, Zoned, ZonedVolume,
+    ByCause, Checks, Conventional, Faults, LatencySummary, LittlesLaw, MapCache, Precondition,
+    Reclaims, Recovery, Remap, RunResult, TraceSource, Volume, Waits, Zoned, ZonedVolume,
 };
 
 /// What a table has of a result elsewhere, or not at all: the program, the seed and the configuration.
@@ -143,6 +143,7 @@ fn whole() -> RunResult {
         ..RunResult::default()
     };
     run.device.preset = Some(String::new());
+    run.latency_ns.remap = Some(LatencySummary::default());
     run.flash.program_pages = by_cause();
     run.flash.read_pages = by_cause();
     run

@@ -14,9 +14,9 @@ pub struct Remap {
     pub remapped: u64,
     /// Units written whose content was stored already.
     pub deduplicated: u64,
-    /// Units that a remap command copied.
+    /// Units that a remap command copied, as they could not be shared.
     pub copied: u64,
-    /// Units that a remap command left as they were.
+    /// Units that a remap command refused and left as they were.
     pub skipped: u64,
     /// Entries written to the log for the host.
     pub entries: u64,

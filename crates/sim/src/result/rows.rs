@@ -33,9 +33,10 @@ pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
     rows.zoned_volume();
     rows.stack();
     rows.flash();
-    rows.latency("read", |run| &run.latency_ns.read);
-    rows.latency("write", |run| &run.latency_ns.write);
-    rows.latency("flush", |run| &run.latency_ns.flush);
+    rows.latency("read", |run| Some(&run.latency_ns.read));
+    rows.latency("write", |run| Some(&run.latency_ns.write));
+    rows.latency("flush", |run| Some(&run.latency_ns.flush));
+    rows.latency("remap", |run| run.latency_ns.remap.as_ref());
     rows.speed();
     rows.origin();
     rows.rows
@@ -87,6 +88,7 @@ impl Rows<'_> {
         self.row("host", "requests", |run| count(run.host.requests()));
         self.row("host", "pages read", |run| count(run.host.read_pages));
         self.row("host", "pages written", |run| count(run.host.write_pages));
+        self.row_if_any("host", "pages to remap", |run| positive(run.host.remap_pages));
         self.row_if_any("host", "pages trimmed", |run| positive(run.host.trim_pages));
         self.row_if_any("host", "requests failed", |run| positive(run.host.failed_requests));
         self.row_if_any("host", "map cache hit ratio", |run| {
@@ -104,6 +106,7 @@ impl Rows<'_> {
         add("pages deduplicated", |remap| positive(remap.deduplicated));
         add("pages remapped", |remap| positive(remap.remapped));
         add("remaps copied", |remap| positive(remap.copied));
+        add("remaps refused", |remap| positive(remap.skipped));
         add("log entries, host", |remap| positive(remap.entries));
         add("log entries, collection", |remap| positive(remap.moved_entries));
         add("log compactions", |remap| positive(remap.compactions));
@@ -284,11 +287,11 @@ impl Rows<'_> {
         add("pages lost with a die", |faults| faults.lost_pages);
     }
 
-    fn latency(&mut self, operation: &str, of: fn(&RunResult) -> &LatencySummary) {
+    fn latency(&mut self, operation: &str, of: fn(&RunResult) -> Option<&LatencySummary>) {
         let group = "latency";
         let mut add = |name: &str, value: fn(&LatencySummary) -> f64| {
             self.row_if_any(group, &format!("{operation} latency {name}"), |run| {
-                (of(run).count > 0).then(|| duration(value(of(run))))
+                of(run).filter(|latency| latency.count > 0).map(|latency| duration(value(latency)))
             });
         };
         add("mean", |latency| latency.mean);

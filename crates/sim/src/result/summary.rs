@@ -39,6 +39,9 @@ pub struct LatencySummaries {
     pub trim: LatencySummary,
     /// Flushes.
     pub flush: LatencySummary,
+    /// Remaps; absent of a load without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remap: Option<LatencySummary>,
 }
 
 /// Latency of one operation by what the requests waited for.

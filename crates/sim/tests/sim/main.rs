@@ -11,6 +11,7 @@ mod latency;
 mod log;
 mod lookalikes;
 mod papers;
+mod remap;
 mod repeat;
 mod schemes;
 mod stack;

@@ -110,6 +110,11 @@ impl Opening<'_> {
                 pages(Box::new(volume.instantiate(space, seed).map_err(refused)?), None)
             }
             other => {
+                if other.has_remaps() {
+                    return Err(self.refuse(
+                        "it has remaps, and a study of buffers has no device that takes them: drop remap_share",
+                    ));
+                }
                 let generator = Box::new(other.instantiate(space, seed).map_err(refused)?);
                 let batch = vec![Request::EMPTY; BATCH];
                 let end = generator.end_bytes().or_else(|| other.natural_bytes()).unwrap_or(space);

@@ -317,10 +317,7 @@ fn decode_record(bytes: &[u8; RECORD_BYTES]) -> Result<Record, BinaryProblem> {
     let op = TraceOp::from_code(code)
         .ok_or_else(|| BinaryProblem::Code { what: "operation", found: u64::from(code) })?;
     let low16 = |value: u64| u16::try_from(low32(value) & 0xFFFF).unwrap_or_default();
-    if offset.checked_add(len).is_none() || (op.is_data() && (len == 0 || len > DATA_BYTES_MAX)) {
-        return Err(BinaryProblem::Range { offset, len });
-    }
-    Ok(Record {
+    let record = Record {
         t_ns,
         offset,
         len,
@@ -332,5 +329,13 @@ fn decode_record(bytes: &[u8; RECORD_BYTES]) -> Result<Record, BinaryProblem> {
         client: low16(packed >> 32),
         dev: low16(packed >> 48),
         digests: None,
-    })
+    };
+    let wrong_len = op.is_data() && (len == 0 || len > DATA_BYTES_MAX);
+    if record.overflows() || wrong_len || (op == TraceOp::Remap && len == 0) {
+        // Of a remap whose source is wrong, that is what to look at.
+        let inside = offset.checked_add(len).is_some();
+        let offset = record.source().filter(|_| inside).unwrap_or(offset);
+        return Err(BinaryProblem::Range { offset, len });
+    }
+    Ok(record)
 }

@@ -19,6 +19,14 @@ pub(super) struct Size {
     pub(super) stride: u64,
 }
 
+impl Size {
+    /// A size that the range is long enough for.
+    pub(super) fn new(bytes: u32, fit: &Fit) -> Self {
+        let stride = u64::from(bytes).div_ceil(fit.align) * fit.align;
+        Self { bytes, starts: (fit.length - u64::from(bytes)) / fit.align + 1, stride }
+    }
+}
+
 /// The range a workload was fitted to, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fit {

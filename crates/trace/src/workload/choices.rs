@@ -19,6 +19,7 @@ pub(super) mod stream {
     pub(in crate::workload) const ARRIVALS: u64 = 6;
     pub(in crate::workload) const SCATTER: u64 = 7;
     pub(in crate::workload) const CONTENTS: u64 = 8;
+    pub(in crate::workload) const REMAPS: u64 = 9;
 }
 
 /// What is left to do.
@@ -48,6 +49,13 @@ impl Left {
         matches!(self, Self::Requests(0) | Self::Bytes(0) | Self::Written(0))
     }
 
+    /// A request that neither reads nor writes data.
+    pub(super) const fn count_other(&mut self) {
+        if let Self::Requests(left) = self {
+            *left -= 1;
+        }
+    }
+
     pub(super) fn count(&mut self, op: Op, len: u32) {
         match self {
             Self::Requests(left) => *left -= 1,
@@ -69,7 +77,10 @@ pub(super) enum Ops {
 
 impl Ops {
     pub(super) fn new(workload: &PatternWorkload, seed: u64) -> Self {
-        let (read, trim) = (workload.read_share, workload.trim_share);
+        // Of the requests that are no remaps: whether one is was decided before.
+        let rest = 1.0 - workload.remap.map_or(0.0, |remap| remap.share);
+        let part = |share: f64| if rest > 0.0 { (share / rest).min(1.0) } else { 0.0 };
+        let (read, trim) = (part(workload.read_share), part(workload.trim_share));
         if read >= 1.0 {
             return Self::Always(Op::Read);
         }
@@ -116,10 +127,7 @@ pub(super) enum Sizes {
 
 impl Sizes {
     pub(super) fn new(workload: &PatternWorkload, fit: &Fit, seed: u64) -> Self {
-        let size = |bytes: u32| {
-            let stride = u64::from(bytes).div_ceil(fit.align) * fit.align;
-            Size { bytes, starts: (fit.length - u64::from(bytes)) / fit.align + 1, stride }
-        };
+        let size = |bytes: u32| Size::new(bytes, fit);
         let mut total = 0;
         let mut table = Vec::with_capacity(workload.sizes.len());
         let mut last = size(workload.sizes[0].bytes);

@@ -90,13 +90,27 @@ pub enum WorkloadError {
         /// The size.
         bytes: u64,
     },
-    /// Reads and trims are more than all requests.
-    #[error("read_share {read} and trim_share {trim} add up to more than 1; lower one of them")]
+    /// Reads, trims and remaps are more than all requests.
+    #[error(
+        "read_share {read} and trim_share {trim}{} add up to more than 1; lower one of them",
+        and_remap(*.remap)
+    )]
     SharesExceedOne {
         /// Share of reads.
         read: f64,
         /// Share of trims.
         trim: f64,
+        /// Share of remaps.
+        remap: f64,
+    },
+    /// Remaps of parts of pages.
+    #[error(
+        "`remap_share` needs an `align` of whole pages of 4096 bytes, found {align}: a device maps \
+         pages; say align=4KiB"
+    )]
+    RemapAlign {
+        /// Bytes of the alignment.
+        align: u32,
     },
     /// Two keys that contradict each other.
     #[error("`{first}` and `{second}` exclude each other; keep one")]
@@ -212,6 +226,10 @@ pub enum WorkloadError {
         /// The most this workload can use.
         limit: u64,
     },
+}
+
+fn and_remap(share: f64) -> String {
+    if share > 0.0 { format!(" and remap_share {share}") } else { String::new() }
 }
 
 fn hint(nearest: Option<&'static str>) -> String {

@@ -1,13 +1,14 @@
 //! The requests of a pattern on a device.
 
 use onefold_units::convert::{float, u64_from};
-use onefold_units::{Op, Rng};
+use onefold_units::{Nanos, Op, Rng};
 
 use super::address::{Fit, Place, Placement, Size, threshold};
 use super::choices::{Arrivals, Left, Ops, Sizes, stream};
 use super::in_use::InUse;
+use super::remaps::Remaps;
 use super::spec::{Bound, Length, Pacing, PatternWorkload, RangeSpec};
-use super::{Request, WorkloadError};
+use super::{RemapFrom, Request, WorkloadError};
 
 /// Bits a trimming workload may keep: 4 GiB of memory, 128 TiB of 4 KiB units.
 const MAX_TRIM_UNITS: u64 = 1 << 35;
@@ -36,7 +37,8 @@ impl PatternWorkload {
         let place = Placement::new(self, &fit, Rng::fork(seed, stream::SCATTER).next_u64())
             .ok_or_else(|| too_many(MAX_RANKED_UNITS))?;
         let trims = self.trim_share > 0.0;
-        if trims && fit.length / fit.align > MAX_TRIM_UNITS {
+        let unmaps = trims || self.remap.is_some_and(|remap| remap.move_share > 0.0);
+        if unmaps && fit.length / fit.align > MAX_TRIM_UNITS {
             return Err(too_many(MAX_TRIM_UNITS));
         }
         let sizes = Sizes::new(self, &fit, seed);
@@ -47,11 +49,13 @@ impl PatternWorkload {
         };
         // Requests that all count towards the length can be counted instead of their bytes.
         let all_count = match self.length {
+            _ if self.remap.is_some() => false,
             Length::DriveWrites(_) => matches!(ops, Ops::Always(_)),
             Length::Requests(_) | Length::Bytes(_) => !trims,
         };
         let countable = only.filter(|_| self.flush_every.is_none() && all_count);
-        let decorated = trims || self.fua_share > 0.0 || self.flush_every.is_some();
+        let decorated =
+            trims || self.remap.is_some() || self.fua_share > 0.0 || self.flush_every.is_some();
         let closed = matches!(self.pacing, Pacing::Closed { .. });
         Ok(PatternGenerator {
             place,
@@ -70,7 +74,8 @@ impl PatternWorkload {
                 unflushed: 0,
                 arrivals: Arrivals::new(self.pacing, seed),
                 trims: Rng::fork(seed, stream::TRIMS),
-                in_use: trims.then(|| InUse::new(fit.length / fit.align, !self.fresh)),
+                remaps: Remaps::new(self.remap, &fit, seed),
+                in_use: unmaps.then(|| InUse::new(fit.length / fit.align, !self.fresh)),
             },
         })
     }
@@ -81,7 +86,8 @@ impl PatternWorkload {
         let start = start.div_ceil(align).saturating_mul(align);
         let length = (end / align * align).saturating_sub(start);
         let bytes = || self.sizes.iter().map(|size| u64::from(size.bytes));
-        let largest = bytes().max().unwrap_or(align);
+        let run = self.remap.map_or(0, |remap| u64::from(remap.run));
+        let largest = bytes().max().unwrap_or(align).max(run);
         if length < largest {
             return Err(WorkloadError::RangeTooSmall { range: length, request: largest });
         }
@@ -168,6 +174,7 @@ struct State {
     unflushed: u64,
     arrivals: Arrivals,
     trims: Rng,
+    remaps: Option<Remaps>,
     in_use: Option<InUse>,
 }
 
@@ -209,6 +216,11 @@ impl State {
             self.left.count(Op::Flush, 0);
             return Request { at, ..Request::EMPTY };
         }
+        if let Some(size) = self.remaps.as_mut().and_then(Remaps::next)
+            && let Some(from) = self.source()
+        {
+            return self.remap(place, size, from, at);
+        }
         let op = self.ops.next();
         let size = self.sizes.next();
         let (op, offset, len) = match op {
@@ -224,7 +236,29 @@ impl State {
         }
         let fua = op == Op::Write && self.fua_below > 0 && self.fua.next_u64() < self.fua_below;
         self.left.count(op, len);
-        Request { op, fua, len, offset: self.start + offset, at, depth: None }
+        Request { op, fua, len, offset: self.start + offset, at, ..Request::EMPTY }
+    }
+
+    /// Where a remap takes its data from. `None` if nothing is in use: another request takes its place.
+    fn source(&mut self) -> Option<RemapFrom> {
+        self.remaps.as_mut()?.source(self.in_use.as_ref())
+    }
+
+    fn remap<P: Place>(
+        &mut self,
+        place: &mut P,
+        size: Size,
+        from: RemapFrom,
+        at: Option<Nanos>,
+    ) -> Request {
+        let offset = place.offset(&mut self.places, &size);
+        if let (Some(set), Some(remaps)) = (&mut self.in_use, &self.remaps) {
+            remaps.mark(set, offset, from);
+        }
+        self.left.count_other();
+        let remap = Some(RemapFrom { offset: self.start + from.offset, ..from });
+        let offset = self.start + offset;
+        Request { op: Op::Write, len: size.bytes, offset, at, remap, ..Request::EMPTY }
     }
 
     /// Takes a unit out of use, with its followers up to the size. `None` if nothing is in use.

@@ -49,7 +49,7 @@ impl InUse {
         self.used
     }
 
-    fn contains(&self, unit: u64) -> bool {
+    pub(super) fn contains(&self, unit: u64) -> bool {
         self.words[index64(unit / WORD_BITS)] >> (unit % WORD_BITS) & 1 == 1
     }
 

@@ -147,6 +147,12 @@ impl Workload {
         }))
     }
 
+    /// Whether some of its requests are remaps.
+    #[must_use]
+    pub const fn has_remaps(&self) -> bool {
+        matches!(self, Self::Pattern(workload) if workload.remap().is_some())
+    }
+
     /// Closed loop with its depth, or open loop.
     #[must_use]
     pub const fn pacing(&self) -> Pacing {

@@ -29,6 +29,9 @@
 //! | `drive_writes` | - | length in bytes written, as a multiple of the range |
 //! | `read_share` | by pattern | share of reads (`randrw`, `mix`) |
 //! | `trim_share` | by pattern | share of trims among all requests (patterns that write) |
+//! | `remap_share` | `0` | share of remaps among all requests (patterns that write), see Remaps |
+//! | `remap_run` | `4KiB`, at least `align` | bytes of a remap, a multiple of `align` |
+//! | `remap_move_share` | `0` | share of the remaps that move: their source is unmapped |
 //! | `fua_share` | `0` | share of the writes that force unit access |
 //! | `flush_every` | - | a flush after that many writes; shares do not count flushes |
 //! | `seed` | from the caller | seed of this workload alone |
@@ -61,6 +64,13 @@
 //! count as in use at the start, as a preconditioned device has them; `fresh` says otherwise. The
 //! trim is as long as a drawn `bs`, up to the end of the range, and a unit counts as trimmed when a
 //! trim touched it. When nothing is in use, a write takes the trim's place.
+//!
+//! # Remaps
+//!
+//! A remap lets `remap_run` bytes hold what as many bytes elsewhere hold. Its target is chosen as that
+//! of a write is; its source begins at any unit, each with the same probability, but among the units
+//! in use where there are trims or moves. `remap_move_share` of the remaps unmap their source. A source
+//! that overlaps its target is fine: it is read as it was before.
 
 mod address;
 mod bench;
@@ -80,6 +90,7 @@ mod page_request;
 mod pages;
 mod parse;
 mod pattern;
+mod remaps;
 mod request;
 mod scatter;
 mod spec;
@@ -99,9 +110,9 @@ pub use lsm::{Lsm, LsmGenerator, LsmPhase, LsmTotals};
 pub use page_request::{PAGE_BYTES, PageRequest, PageSource};
 pub use pages::{PageFigures, PageGenerator, PageVolume};
 pub use pattern::Pattern;
-pub use request::Request;
+pub use request::{RemapFrom, Request};
 pub use scatter::Scatter;
 pub use spec::{
-    Arrival, BlockSize, Bound, Distribution, Length, Pacing, PatternWorkload, RangeSpec,
+    Arrival, BlockSize, Bound, Distribution, Length, Pacing, PatternWorkload, RangeSpec, RemapSpec,
 };
 pub use zipf::Zipf;

@@ -44,6 +44,7 @@ impl PageRequest {
             len: self.n * PAGE_BYTES,
             offset: u64::from(self.lpn) * u64::from(PAGE_BYTES),
             at: None,
+            remap: None,
             depth: None,
         }
     }

@@ -1,16 +1,17 @@
 //! The specification language. Every value is checked here, before any device is known.
 
+use onefold_units::PAGE_BYTES;
 use onefold_units::convert::narrow;
 use onefold_units::numbers::real;
 
 use super::Pattern;
 use super::WorkloadError;
 use super::keys::Keys;
-use super::spec::{Arrival, BlockSize, Distribution, Length, Pacing, PatternWorkload};
+use super::spec::{Arrival, BlockSize, Distribution, Length, Pacing, PatternWorkload, RemapSpec};
 use super::values::{Entry, nearest};
 
 /// Every key, in the order of the module's table.
-pub(super) const KEYS: [&str; 17] = [
+pub(super) const KEYS: [&str; 20] = [
     "bs",
     "align",
     "range",
@@ -24,6 +25,9 @@ pub(super) const KEYS: [&str; 17] = [
     "drive_writes",
     "read_share",
     "trim_share",
+    "remap_share",
+    "remap_run",
+    "remap_move_share",
     "fua_share",
     "flush_every",
     "seed",
@@ -53,9 +57,10 @@ impl PatternWorkload {
         keys.refuse_contradictions(pattern)?;
         let sizes = keys.sizes()?;
         let distribution = keys.distribution()?;
+        let align = keys.align(&sizes)?;
         let workload = Self {
             pattern,
-            align: keys.align(&sizes)?,
+            align,
             sizes,
             range: keys.range()?,
             scatter: keys.scatter(distribution)?,
@@ -64,6 +69,7 @@ impl PatternWorkload {
             length: keys.length()?,
             read_share: keys.share("read_share", pattern.default_read_share())?,
             trim_share: keys.share("trim_share", pattern.default_trim_share())?,
+            remap: keys.remap(align)?,
             fua_share: keys.share("fua_share", 0.0)?,
             flush_every: keys.find("flush_every").map(|entry| entry.positive()).transpose()?,
             seed: keys.find("seed").map(|entry| entry.count()).transpose()?,
@@ -73,19 +79,26 @@ impl PatternWorkload {
     }
 
     fn refuse_impossible_shares(mut self, keys: &Keys<'_>) -> Result<Self, WorkloadError> {
+        let remap = self.remap.map_or(0.0, |remap| remap.share);
         // A default gives way to a share the user asked for.
         if keys.find("trim_share").is_none() {
-            self.trim_share = self.trim_share.min(1.0 - self.read_share);
+            self.trim_share = self.trim_share.min((1.0 - remap - self.read_share).max(0.0));
         }
         if keys.find("read_share").is_none() && self.pattern.mixes_reads() {
-            self.read_share = self.read_share.min(1.0 - self.trim_share);
+            self.read_share = self.read_share.min((1.0 - remap - self.trim_share).max(0.0));
         }
         let (read, trim) = (self.read_share, self.trim_share);
         // Decimal shares that add up to 1 may exceed it by a rounding error.
-        if read + trim > 1.0 + 1e-9 {
-            return Err(WorkloadError::SharesExceedOne { read, trim });
+        if read + trim + remap > 1.0 + 1e-9 {
+            return Err(WorkloadError::SharesExceedOne { read, trim, remap });
         }
-        if matches!(self.length, Length::DriveWrites(_)) && self.read_share >= 1.0 {
+        if let (Some(entry), Length::Bytes(_)) = (keys.find("remap_share"), self.length)
+            && remap >= 1.0
+        {
+            return Err(entry.out_of("a share below 1 beside `bytes`, since remaps move no bytes"));
+        }
+        // Neither remaps nor trims add bytes that are written.
+        if matches!(self.length, Length::DriveWrites(_)) && self.read_share + remap >= 1.0 {
             return Err(WorkloadError::NeverWrites);
         }
         Ok(self)
@@ -115,6 +128,9 @@ impl Keys<'_> {
             ("scatter", !pattern.is_sequential()),
             ("read_share", pattern.mixes_reads()),
             ("trim_share", pattern.writes()),
+            ("remap_share", pattern.writes()),
+            ("remap_run", pattern.writes()),
+            ("remap_move_share", pattern.writes()),
             ("fua_share", pattern.writes()),
             ("flush_every", pattern.writes()),
             ("fresh", pattern.writes()),
@@ -235,6 +251,32 @@ impl Keys<'_> {
         } else {
             Err(entry.out_of("above 0, at most 1000000 drive writes"))
         }
+    }
+
+    fn remap(&self, align: u32) -> Result<Option<RemapSpec>, WorkloadError> {
+        let share = self.share("remap_share", 0.0)?;
+        if share <= 0.0 {
+            for key in ["remap_run", "remap_move_share"] {
+                if self.find(key).is_some() {
+                    return Err(WorkloadError::Needs { key, needs: "remap_share" });
+                }
+            }
+            return Ok(None);
+        }
+        if u64::from(align) % PAGE_BYTES != 0 {
+            return Err(WorkloadError::RemapAlign { align });
+        }
+        let run = match self.find("remap_run") {
+            None => align.max(DEFAULT_BYTES),
+            Some(entry) => {
+                let run = request_bytes(entry, entry.value)?;
+                if !run.is_multiple_of(align) {
+                    return Err(entry.out_of("a multiple of `align`"));
+                }
+                run
+            }
+        };
+        Ok(Some(RemapSpec { share, run, move_share: self.share("remap_move_share", 0.0)? }))
     }
 
     fn share(&self, key: &str, default: f64) -> Result<f64, WorkloadError> {

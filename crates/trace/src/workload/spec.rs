@@ -114,6 +114,17 @@ pub enum Length {
     DriveWrites(f64),
 }
 
+/// The remaps of a workload. The share is above 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RemapSpec {
+    /// Share of remaps among the requests that are no flushes.
+    pub share: f64,
+    /// Bytes of a remap: a multiple of 4 KiB and of the alignment.
+    pub run: u32,
+    /// Share of the remaps that unmap their source.
+    pub move_share: f64,
+}
+
 /// A checked specification of a pattern and its keys, independent of the device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PatternWorkload {
@@ -127,6 +138,7 @@ pub struct PatternWorkload {
     pub(super) length: Length,
     pub(super) read_share: f64,
     pub(super) trim_share: f64,
+    pub(super) remap: Option<RemapSpec>,
     pub(super) fua_share: f64,
     pub(super) flush_every: Option<u64>,
     pub(super) seed: Option<u64>,
@@ -176,6 +188,12 @@ impl PatternWorkload {
         self.trim_share
     }
 
+    /// The remaps, if there are any.
+    #[must_use]
+    pub const fn remap(&self) -> Option<RemapSpec> {
+        self.remap
+    }
+
     /// The seed the specification itself gives.
     #[must_use]
     pub const fn seed(&self) -> Option<u64> {
@@ -195,7 +213,12 @@ impl PatternWorkload {
         if !self.pattern.writes() {
             return Ok(());
         }
-        write!(f, ",trim_share={},fua_share={}", self.trim_share, self.fua_share)?;
+        write!(f, ",trim_share={}", self.trim_share)?;
+        if let Some(RemapSpec { share, run, move_share }) = self.remap {
+            let run = show_size(u64::from(run));
+            write!(f, ",remap_share={share},remap_run={run},remap_move_share={move_share}")?;
+        }
+        write!(f, ",fua_share={}", self.fua_share)?;
         if let Some(writes) = self.flush_every {
             write!(f, ",flush_every={writes}")?;
         }

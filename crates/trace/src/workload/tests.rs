@@ -61,7 +61,7 @@ fn near(found: f64, expected: f64, tolerance: f64) {
 }
 
 /// Specifications that together use every key.
-const SPECS: [&str; 14] = [
+const SPECS: [&str; 15] = [
     "randwrite,bs=4KiB,qd=32,requests=10M",
     "randread",
     "write,bs=64KiB,drive_writes=2.5",
@@ -75,6 +75,7 @@ const SPECS: [&str; 14] = [
     "randread,dist=pareto:0.1,scatter=false",
     "randread,dist=gaussian:0.05",
     "randwrite,fua_share=0.25,flush_every=100,trim_share=0.1",
+    "mix,remap_share=0.1,remap_run=64KiB,remap_move_share=0.25,read_share=0.4",
     " randwrite , bs = 6KiB:1/512:3 , align=1KiB,requests=7 ",
 ];
 
@@ -542,3 +543,58 @@ const GOLDEN: [(&str, &str); 9] = [
          t107200+8 t434432+8 r4885064+8 w!5460888+8",
     ),
 ];
+
+#[test]
+fn remaps_are_a_share_of_the_requests_and_stay_in_the_range() {
+    let spec = "randrw,read_share=0.4,remap_share=0.25,remap_run=64KiB,remap_move_share=0.2,range=256MiB-512MiB,requests=40k";
+    let list = requests(spec, GIB, 3);
+    let remaps: Vec<_> = list.iter().filter_map(|r| r.remap.map(|from| (r, from))).collect();
+    let part = |count: usize, of: usize| float(u64_from(count)) / float(u64_from(of));
+    near(part(remaps.len(), list.len()), 0.25, 0.01);
+    near(share(&list, Op::Read), 0.4, 0.01);
+    near(part(remaps.iter().filter(|(_, from)| from.moves).count(), remaps.len()), 0.2, 0.015);
+    for (request, from) in &remaps {
+        assert_eq!((request.op, request.len, request.fua), (Op::Write, 64 << 10, false));
+        for first in [request.offset, from.offset] {
+            assert!((256 * MIB..=512 * MIB - (64 << 10)).contains(&first) && first % 4096 == 0);
+        }
+    }
+    assert_eq!(requests(spec, GIB, 3), list);
+    // Other requests are those of a load without remaps of the same seed.
+    let without = requests("randrw,read_share=0.5,range=256MiB-512MiB,requests=10", GIB, 3);
+    assert!(without.iter().all(|request| request.remap.is_none()));
+}
+
+/// A source is in use where something takes pages out of use, so that few remaps are of nothing.
+#[test]
+fn sources_of_moves_are_in_use() {
+    let spec = "randwrite,remap_share=0.5,remap_move_share=1,requests=20k,fresh";
+    let mut used = std::collections::BTreeSet::new();
+    for request in requests(spec, 64 * MIB, 1) {
+        if let Some(from) = request.remap {
+            assert!(used.remove(&from.offset), "{request:?}");
+        }
+        used.insert(request.offset);
+    }
+    assert!(used.len() > 1000, "{}", used.len());
+}
+
+#[test]
+fn remaps_that_cannot_be_are_refused() {
+    for (spec, text) in [
+        ("randread,remap_share=0.1", "`remap_share` has no meaning for the pattern `randread`"),
+        ("randwrite,remap_run=8KiB", "`remap_run` needs `remap_share`"),
+        ("randwrite,remap_move_share=1", "`remap_move_share` needs `remap_share`"),
+        ("randwrite,remap_share=0.1,align=512", "whole pages of 4096 bytes, found 512"),
+        ("randwrite,remap_share=0.1,bs=8KiB,remap_run=4KiB", "a multiple of `align`"),
+        ("randwrite,remap_share=1.5", "remap_share"),
+        ("mix,remap_share=0.5,read_share=0.4,trim_share=0.2", "and remap_share 0.5 add up to more"),
+        ("randwrite,remap_share=1,bytes=1MiB", "a share below 1 beside `bytes`"),
+        ("randwrite,remap_share=1,drive_writes=1", "never ends"),
+        ("randwrite,remap_share=0.1,remap_run=1GiB,range=1MiB", "less than one request"),
+    ] {
+        let error = refused(spec).to_string();
+        assert!(error.contains(text), "{spec}: {error}");
+    }
+    assert_eq!(requests("randwrite,remap_share=1,requests=5", GIB, 1).len(), 5);
+}

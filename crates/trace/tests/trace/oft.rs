@@ -131,3 +131,27 @@ fn damage_before_the_end_is_an_error() {
     assert!(matches!(error, ReadError::Record { problem: p, .. } if p == problem), "{error}");
     assert!(matches!(read_all(spec(), &whole[..63]), Err(ReadError::Truncated { missing: 1, .. })));
 }
+
+/// A remap has a range and a source that end below 2^64, of as many bytes; the source is named if that is what is wrong.
+#[test]
+fn a_remap_that_cannot_be_is_an_error() {
+    let read = |offset, source, len| {
+        let mut record = Record::new(0, TraceOp::Remap, offset, len);
+        (record.aux, record.flags) = (source, Flags::MOVE);
+        let mut encoder = Encoder::new(Header::unknown());
+        let mut bytes = encoder.header().to_vec();
+        encoder.push(&record, &mut bytes);
+        encoder.finish(&mut bytes);
+        read_all(spec(), &bytes).map(|(records, _)| (records, record))
+    };
+    let (found, pushed) = read(4096, 1 << 40, 8192).unwrap();
+    assert_eq!(found, [pushed]);
+    assert_eq!(found[0].source(), Some(1 << 40));
+    for (offset, source, len, named) in
+        [(4096, u64::MAX - 4095, 8192, u64::MAX - 4095), (u64::MAX, 0, 2, u64::MAX), (8, 9, 0, 9)]
+    {
+        let error = read(offset, source, len).unwrap_err();
+        let ReadError::Record { problem, .. } = error else { panic!("{error}") };
+        assert_eq!(problem, BinaryProblem::Range { offset: named, len });
+    }
+}

@@ -196,14 +196,21 @@ fn rows(group: &dyn RowGroupReader, out: &mut Vec<Record>) -> Result<(), Problem
         let code = narrow::<u8>("op", op[row])?;
         let op = TraceOp::from_code(code)
             .ok_or_else(|| Problem(format!("row {row}: operation {code} names nothing")))?;
+        let source = aux[row].map_or(0, i64::cast_unsigned);
+        let remaps = op == TraceOp::Remap;
         if offset.checked_add(len).is_none() || (op.is_data() && !(1..=1 << 32).contains(&len)) {
             return Err(Problem(format!("row {row}: request of {len} bytes at {offset}")));
+        }
+        if remaps && (len == 0 || source.checked_add(len).is_none()) {
+            return Err(Problem(format!(
+                "row {row}: remap of {len} bytes from {source}, expected some bytes that end below 2^64"
+            )));
         }
         let mut record = Record::new(t_ns[row].cast_unsigned(), op, offset, len);
         record.dev = narrow("dev", dev[row])?;
         record.flags = Flags::from_bits(narrow("flags", flags[row])?);
         record.lat_ns = lat_ns[row].map(i64::cast_unsigned);
-        record.aux = aux[row].map_or(0, i64::cast_unsigned);
+        record.aux = source;
         record.status = narrow("status", status[row].unwrap_or(0))?;
         record.client = narrow("client", client[row].unwrap_or(0))?;
         record.digests = digests;

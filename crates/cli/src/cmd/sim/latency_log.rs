@@ -62,7 +62,7 @@ impl LatencyLog {
             number(request.pass.into()),
             number(request.number),
             request.tenant.to_owned(),
-            request.op.name().to_owned(),
+            request.op_name().to_owned(),
             u8::from(request.fua).to_string(),
             number(request.offset),
             number(request.bytes),

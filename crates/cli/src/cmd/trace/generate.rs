@@ -109,6 +109,7 @@ fn list(format: Format) -> String {
 
 fn record(request: &Request) -> Record {
     let op = match request.op {
+        _ if request.remap.is_some() => TraceOp::Remap,
         Op::Read => TraceOp::Read,
         Op::Write => TraceOp::Write,
         Op::Flush => TraceOp::Flush,
@@ -119,6 +120,10 @@ fn record(request: &Request) -> Record {
     let mut record = Record::new(t_ns, op, request.offset, u64::from(request.len));
     if request.fua {
         record.flags = Flags::FUA;
+    }
+    if let Some(from) = request.remap {
+        record.aux = from.offset;
+        record.flags = if from.moves { Flags::MOVE } else { Flags::NONE };
     }
     record
 }

@@ -104,6 +104,7 @@ impl LikeGenerator {
             len: u32::try_from(len).unwrap_or(u32::MAX),
             offset: self.layout.start() + offset,
             at: Some(Nanos::new(at)),
+            remap: None,
             depth: None,
         }
     }

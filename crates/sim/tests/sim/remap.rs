@@ -1,0 +1,260 @@
+//! Remaps of a load, of traces and of generators, on every scheme that keeps their mappings.
+
+use std::path::PathBuf;
+
+use onefold_config::Load;
+use onefold_sim::result::{Remap, RunResult};
+use onefold_sim::{Control, SimError, simulate};
+use onefold_trace::oft::{Encoder, Header};
+use onefold_trace::{Flags, Record, TraceOp};
+
+use crate::common::{sets, setup, workload};
+
+const SCHEMES: [&str; 6] = ["none", "gf", "gn", "ln", "lh", "opt"];
+const PAGE: u64 = 4096;
+/// One die, so that a small drive has superblocks to choose from; nothing is written before the load.
+const DRIVE: [&str; 5] = [
+    "geometry.channels=1",
+    "geometry.ways=1",
+    "geometry.pages=64",
+    "capacity.logical=64MiB",
+    "precondition.fill=0",
+];
+
+/// A trace of one client, with one request every 10 ms.
+#[derive(Default)]
+struct Script(Vec<Record>);
+
+impl Script {
+    fn add(&mut self, op: TraceOp, page: u64, pages: u64) -> &mut Record {
+        let t_ns = 10_000_000 * u64::try_from(self.0.len()).unwrap();
+        self.0.push(Record::new(t_ns, op, page * PAGE, pages * PAGE));
+        self.0.last_mut().unwrap()
+    }
+
+    fn write(mut self, page: u64, pages: u64) -> Self {
+        self.add(TraceOp::Write, page, pages);
+        self
+    }
+
+    fn read(mut self, page: u64, pages: u64) -> Self {
+        self.add(TraceOp::Read, page, pages);
+        self
+    }
+
+    fn remap(mut self, source: u64, target: u64, pages: u64, flags: Flags) -> Self {
+        let record = self.add(TraceOp::Remap, target, pages);
+        (record.aux, record.flags) = (source * PAGE, flags);
+        self
+    }
+
+    fn run(&self, more: &[&str]) -> RunResult {
+        self.attempt(more).unwrap_or_else(|error| panic!("{more:?}: {error}"))
+    }
+
+    fn attempt(&self, more: &[&str]) -> Result<RunResult, SimError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("load.oft");
+        std::fs::write(&path, self.bytes()).unwrap();
+        on_drive(&Load::Trace(path), more)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut encoder = Encoder::new(Header {
+            flags: 0,
+            epoch_unix_ns: 0,
+            device_bytes: 0,
+            device_uuid: [0; 16],
+            lba_bytes: 4096,
+        });
+        let mut bytes = encoder.header().to_vec();
+        self.0.iter().for_each(|record| encoder.push(record, &mut bytes));
+        encoder.finish(&mut bytes);
+        bytes
+    }
+}
+
+fn on_drive(load: &Load, more: &[&str]) -> Result<RunResult, SimError> {
+    let sets = sets(&[&DRIVE[..], more].concat());
+    simulate(&setup("femu32", &sets, load), &Control::default())
+}
+
+fn remap(result: &RunResult) -> &Remap {
+    result.remap.as_ref().unwrap()
+}
+
+/// Pages remapped, copied and refused.
+fn outcome(result: &RunResult) -> [u64; 3] {
+    let remap = remap(result);
+    [remap.remapped, remap.copied, remap.skipped]
+}
+
+/// Pages of the host that were read from flash.
+fn read(result: &RunResult) -> u64 {
+    result.flash.read_pages.of("user")
+}
+
+const COPY: Flags = Flags::NONE;
+
+/// 64 pages are written, copied once and moved once.
+fn script() -> Script {
+    Script::default().write(0, 64).remap(0, 1000, 64, COPY).remap(0, 2000, 32, Flags::MOVE)
+}
+
+#[test]
+fn every_scheme_remaps_and_a_drive_without_one_copies_or_refuses() {
+    for scheme in SCHEMES {
+        let set = format!("ftl.remap={scheme}");
+        for full in ["copy", "refuse"] {
+            let result = script().run(&[&set, &format!("run.remap_full={full}")]);
+            let expected = match (scheme, full) {
+                ("none", "copy") => [0, 96, 0],
+                ("none", _) => [0, 0, 96],
+                _ => [96, 0, 0],
+            };
+            assert_eq!(outcome(&result), expected, "{scheme}, {full}");
+            let [_, copied, _] = expected;
+            let moved = |by: &onefold_sim::result::ByCause| by.of("fallback");
+            assert_eq!(moved(&result.flash.program_pages), copied, "{scheme}, {full}");
+            assert_eq!(moved(&result.flash.read_pages), copied, "{scheme}, {full}");
+            assert_eq!(remap(&result).scheme, scheme);
+            assert_eq!((result.host.remap_requests, result.host.remap_pages), (2, 96));
+            assert_eq!(result.host.requests(), 3);
+            assert_eq!(result.latency_ns.remap.as_ref().unwrap().count, 2);
+        }
+    }
+    let without = Script::default().write(0, 64).run(&["ftl.remap=none"]);
+    assert!(without.remap.is_none() && without.latency_ns.remap.is_none());
+}
+
+/// What reads as zeroes takes no read of flash, and that of data one for each page.
+#[test]
+fn a_moved_source_and_an_unwritten_one_read_as_zeroes() {
+    for scheme in SCHEMES {
+        let set = format!("ftl.remap={scheme}");
+        let moved = Script::default().write(0, 8).remap(0, 100, 8, Flags::MOVE);
+        let reads = |script: Script| read(&script.run(&[&set]));
+        let copied = Script::default().write(0, 8).remap(0, 100, 8, COPY);
+        assert_eq!(reads(copied.read(0, 8).read(100, 8)), 16, "{scheme}");
+        assert_eq!(reads(moved.read(0, 8).read(100, 8)), 8, "{scheme}");
+        let unwritten = Script::default().write(0, 8).remap(500, 0, 4, COPY);
+        assert_eq!(reads(unwritten.read(0, 8)), 4, "{scheme}: the target is unmapped");
+    }
+}
+
+/// Sources count as they were before, and what is target as well stays mapped.
+#[test]
+fn ranges_may_overlap() {
+    for scheme in SCHEMES {
+        let set = format!("ftl.remap={scheme}");
+        for (source, target) in [(0, 3), (3, 0)] {
+            let overlapping =
+                |flags| Script::default().write(source, 8).remap(source, target, 8, flags);
+            let copied = overlapping(COPY).read(0, 11).run(&[&set]);
+            assert_eq!(read(&copied), 11, "{scheme}: {source} to {target}");
+            let moved = overlapping(Flags::MOVE).read(0, 11).run(&[&set]);
+            assert_eq!(read(&moved), 8, "{scheme}: {source} to {target}");
+        }
+    }
+}
+
+/// The log of LN is full in the end; LH moves it to flash.
+#[test]
+fn a_full_log_copies_or_refuses() {
+    let load = workload("randwrite,qd=4,requests=20k,remap_share=0.5,remap_run=16KiB");
+    let run = |scheme: &str, full: &str| {
+        let sets = [scheme, full, "ftl.remap_log=64KiB", "precondition.fill=1"];
+        on_drive(&load, &sets).unwrap()
+    };
+    let full = run("ftl.remap=ln", "run.remap_full=copy");
+    let [remapped, copied, refused] = outcome(&full);
+    assert!(remapped > 1000 && copied > 1000 && refused == 0, "{:?}", outcome(&full));
+    assert_eq!(full.flash.program_pages.of("fallback"), copied);
+    assert!(remap(&full).log_full > 0);
+    let refusing = run("ftl.remap=ln", "run.remap_full=refuse");
+    let [remapped, copied, refused] = outcome(&refusing);
+    assert!(remapped > 1000 && copied == 0 && refused > 1000, "{:?}", outcome(&refusing));
+    assert_eq!(refusing.flash.program_pages.of("fallback"), 0);
+    let destaged = run("ftl.remap=lh", "run.remap_full=copy");
+    let [remapped, copied, _] = outcome(&destaged);
+    assert!(remap(&destaged).destages > 0 && remapped > 10 * copied, "{:?}", outcome(&destaged));
+}
+
+/// A remap that comes while its source is programmed waits for it, and one of other pages does not.
+#[test]
+fn a_remap_waits_for_writes_of_its_ranges() {
+    let program_ns = 500_000;
+    let latency = |source, target| {
+        let mut script = Script::default().write(0, 8).write(100, 1).remap(source, target, 1, COPY);
+        script.0[2].t_ns = script.0[1].t_ns + 1000;
+        let result = script.run(&["ftl.remap=opt", "run.mode=open"]);
+        (result.latency_ns.remap.unwrap().max, outcome(&script.run(&["ftl.remap=opt"])))
+    };
+    for (source, target) in [(100, 200), (0, 100)] {
+        let (waited, done) = latency(source, target);
+        assert!((program_ns - 1000..program_ns + 1000).contains(&waited), "{waited}");
+        assert_eq!(done, [1, 0, 0]);
+    }
+    let (waited, _) = latency(0, 200);
+    assert!(waited < 1000, "{waited}");
+}
+
+#[test]
+fn what_cannot_be_remapped_is_explained() {
+    let set = "ftl.indirection=16KiB";
+    let coarse = ["geometry.page=16KiB", set, "ftl.remap=lh"];
+    let said = |script: &Script, sets: &[&str]| script.attempt(sets).unwrap_err().to_string();
+    let aligned = Script::default().write(0, 8).remap(0, 8, 4, COPY);
+    assert_eq!(outcome(&aligned.run(&coarse)), [1, 0, 0]);
+    let off = Script::default().write(0, 8).remap(1, 8, 4, COPY);
+    let text = said(&off, &coarse);
+    assert!(
+        text.starts_with(
+            "request 1 (remap of 16384 B from byte 4096 to byte 32768) is not in whole mapping units of 16384 B"
+        ),
+        "{text}"
+    );
+    assert_eq!(off.run(&[&coarse[..], &["run.align=drop"]].concat()).host.remap_requests, 0);
+    let beyond = Script::default().write(0, 8).remap(1 << 20, 8, 4, COPY);
+    let text = said(&beyond, &["ftl.remap=lh"]);
+    assert!(text.contains("the trace needs 4294983680 bytes"), "{text}");
+    let wrapped = beyond.run(&["ftl.remap=lh", "run.fit=wrap"]);
+    assert_eq!(outcome(&wrapped), [4, 0, 0]);
+}
+
+/// A volume takes no remaps: those of a trace are left out, those of a workload refused.
+#[test]
+fn volumes_take_no_remaps() {
+    let result = script().run(&["volume.mode=log"]);
+    assert_eq!((result.host.remap_requests, result.host.write_requests), (0, 1));
+    let warned = result.warnings.iter().any(|text| text.starts_with("2 remaps of the trace"));
+    assert!(warned, "{:?}", result.warnings);
+    let load = workload("randwrite,remap_share=0.1,requests=10");
+    let error = on_drive(&load, &["volume.mode=log"]).unwrap_err();
+    assert!(error.to_string().contains("drop remap_share"), "{error}");
+    let path = PathBuf::from("tests/sim/data/none.oft");
+    assert!(on_drive(&Load::Trace(path), &[]).is_err());
+}
+
+/// The same load, whatever the scheme, and the same contents at its end: as many pages are mapped.
+#[test]
+fn schemes_differ_in_how_and_not_in_what() {
+    let text = "randrw,qd=8,requests=30k,read_share=0.2,remap_share=0.3,remap_run=32KiB,remap_move_share=0.5";
+    let load = workload(text);
+    let of = |scheme: &str| {
+        let set = format!("ftl.remap={scheme}");
+        on_drive(&load, &[&set, "precondition.fill=1", "ftl.remap_log=2MiB"]).unwrap()
+    };
+    let none = of("none");
+    for scheme in &SCHEMES[1..] {
+        let result = of(scheme);
+        assert_eq!(result.host, none.host, "{scheme}");
+        let sum = |result: &RunResult| outcome(result).iter().sum::<u64>();
+        assert_eq!(sum(&result), sum(&none), "{scheme}");
+        assert_eq!(read(&result), read(&none), "{scheme}: unmapped pages are not read");
+        assert!(result.waf < none.waf, "{scheme}: {} and {}", result.waf, none.waf);
+    }
+    let share = none.host.remap_requests as f64 / none.host.requests() as f64;
+    assert!((share - 0.3).abs() < 0.01, "{share}");
+    assert_eq!(none.host.remap_pages, 8 * none.host.remap_requests);
+}
