@@ -252,7 +252,7 @@ fn values_are_refused_with_limit_and_remedy() {
 #[test]
 fn a_buffer_is_described_completely() {
     let text = [
-        "buffer.policy=aoi:chunk=4KiB,reaccess=cursor,channels=8",
+        "buffer.policy=aoi:chunk=4KiB,reaccess=cursor,channels=0",
         "buffer.size=32MiB",
         "buffer.charge=full",
         "buffer.writeback=async",
