@@ -39,6 +39,8 @@ pub struct SsdDetails {
     pub snapshot_bytes: u64,
     /// What remapping counted since the device was opened.
     pub remap: RemapStats,
+    /// Mapping units that creating, restoring and cloning snapshots remapped or copied since then.
+    pub snapshot_units: u64,
     /// Closed superblocks by their share of valid slots, in equal bins from empty to full.
     pub valid_histogram: Vec<u64>,
     /// Buffer policy with its parameters; `None` without a buffer.
@@ -57,6 +59,8 @@ impl SsdDetails {
         let mapped = (0..ftl.host_units()).filter(|unit| ftl.is_mapped(Lpn::new(*unit))).count();
         let unit_pages = u64::from(ssd.config().geometry.unit_bytes()) / PAGE_BYTES;
         let space = ftl.space();
+        let remap = ftl.remap_stats();
+        let asked = ssd.host_stats().remap_pages / unit_pages;
         let factory = ssd.config().faults.bad_superblocks;
         Self {
             logical_bytes: ssd.capacity(),
@@ -70,7 +74,8 @@ impl SsdDetails {
             snapshot_bytes: u64::from(ssd.snapshot_units().saturating_sub(1))
                 * unit_pages
                 * PAGE_BYTES,
-            remap: ftl.remap_stats(),
+            snapshot_units: (remap.remapped + remap.copied + remap.skipped).saturating_sub(asked),
+            remap,
             valid_histogram: ftl.valid_histogram(BINS),
             buffer_policy: ssd.buffer().map(|_| ssd.config().buffer.policy.to_string()),
             buffer_bytes: ssd.config().buffer.bytes,
