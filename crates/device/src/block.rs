@@ -20,6 +20,27 @@ pub struct Extent {
 /// What is called with a size when it has changed. It must not own a handle of the device, which would keep itself then.
 pub type SizeWatcher = Box<dyn Fn(u64) + Send + Sync>;
 
+/// A range of a remap that was carried out, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemappedRange {
+    /// First byte of the target.
+    pub target: u64,
+    /// First byte of the source.
+    pub source: u64,
+    /// Bytes of each.
+    pub len: u64,
+    /// Whether the source is unmapped, at once or at the next flush.
+    pub moves: bool,
+    /// When the command arrived.
+    pub start: Instant,
+    /// When its answer may be sent.
+    pub due: Due,
+}
+
+/// What is called with each range of a remap when it was carried out. It must not own a handle of the device, which would keep
+/// itself then.
+pub type RemapWatcher = Box<dyn Fn(&RemappedRange) + Send + Sync>;
+
 /// A block device that several connections use at once.
 ///
 /// Offsets and lengths are bytes at any alignment; the device reads and rewrites pages that a
@@ -41,6 +62,11 @@ pub trait BlockDevice: Send + Sync {
     /// Has `watcher` called whenever the size has changed, as long as the device is open. It is called by who changes it,
     /// who waits until it returns.
     fn watch_size(&self, watcher: SizeWatcher) {
+        drop(watcher);
+    }
+
+    /// Has `watcher` called with each range that was remapped, as long as the device is open. Devices without remaps never do.
+    fn watch_remaps(&self, watcher: RemapWatcher) {
         drop(watcher);
     }
 

@@ -31,7 +31,7 @@ mod zoned;
 
 pub use at_rest::{AtRest, at_rest};
 pub use backing::Access;
-pub use block::{BlockDevice, Due, Extent, SizeWatcher};
+pub use block::{BlockDevice, Due, Extent, RemapWatcher, RemappedRange, SizeWatcher};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
 pub use contents::{Contents, looks_like};
 pub use dmz::{

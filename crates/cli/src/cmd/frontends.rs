@@ -59,6 +59,11 @@ impl Frontends {
         self.record.as_deref()
     }
 
+    /// Where every request and what was written is kept, if it is.
+    pub(crate) fn tape(&self) -> Option<&Path> {
+        self.tape.as_deref()
+    }
+
     /// Serves a device until a signal comes, and keeps the recording or the tape that was asked for, which names it by `uuid`.
     pub(crate) fn run<D: BlockDevice + DeviceStats + 'static>(
         &self,

@@ -125,6 +125,53 @@ fn a_drive_programs_the_same_pages_in_both_clocks() {
     assert_eq!(served, simulated);
 }
 
+/// A drive that is written, remaps runs of it by copies and moves, and overwrites both sides: the replay of what was recorded
+/// counts as much as the server did, whether the server took the time of the model or none.
+#[test]
+fn remaps_are_recorded_and_count_the_same_in_both_clocks() {
+    for latency in ["none", "model"] {
+        let folder = Folder::new(&format!("clocks-remap-{latency}"));
+        let (image, socket) = (folder.0.join("disk.img"), folder.0.join("nbd"));
+        let (fresh, trace) = (folder.0.join("fresh.img"), folder.0.join("trace.oft"));
+        let log = ["--set", "ftl.remap=lh", "--set", "ftl.remap_log=64KiB"];
+        onefold(&[&["ssd", "create", text(&image)], &DRIVE[..], &log].concat());
+        std::fs::copy(&image, &fresh).unwrap();
+        let more = ["--latency", latency, "--record", text(&trace)];
+        let mut served = Served::start("ssd", &image, &socket, &more);
+        let mut rng = Rng::new(7);
+        let mut asked = 0;
+        for round in 0..40 {
+            served.overwrite(&mut rng, 50, 20);
+            let page = |rng: &mut Rng| format!("{}KiB", rng.below(10_000) * 4);
+            let [source, target] = [page(&mut rng), page(&mut rng)];
+            let ranges = ["--copy", &target, &source, "256KiB"];
+            let moves = ["--move", "--cmd-id", &format!("{round}1")];
+            let flags = if round % 4 == 0 { &moves[..] } else { &[] };
+            onefold(&[&["ssd", "remap", text(&socket)], &ranges[..], flags].concat());
+            asked += 64;
+        }
+        let programs = served.programs();
+        let info = onefold(&["ssd", "info", text(&image), "--format", "json"]);
+        let info: Value = serde_json::from_slice(&info).unwrap();
+        drop(served.client);
+        assert_eq!(served.server.terminate(), Some(0));
+
+        let replay = ["sim", "run", "--image", text(&fresh), "--trace", text(&trace)];
+        let result = onefold(&[&replay[..], &["--format", "json"]].concat());
+        let result: Value = serde_json::from_slice(&result).unwrap();
+        assert_eq!(result["host"]["remap_requests"], 40, "{latency}");
+        assert_eq!(result["host"]["remap_pages"], asked, "{latency}");
+        assert_eq!(result["flash"]["program_pages"], programs, "{latency}");
+        let told = &info["device"]["remap"];
+        for (counted, served) in
+            [("remapped", "remapped_units"), ("copied", "copied_units"), ("entries", "log_entries")]
+        {
+            assert_eq!(result["remap"][counted], told[served], "{latency}: {counted} of {told}");
+        }
+        assert!(told["remapped_units"].as_u64() > Some(1000), "{told}");
+    }
+}
+
 /// When a batch leaves depends on time, so a few differ: 1 % here, and more where the machine that serves is busy.
 #[test]
 fn a_volume_programs_as_much_in_both_clocks() {

@@ -196,28 +196,30 @@ fn what_cannot_be_remapped_is_refused_with_the_limit() {
     assert_eq!(json(&["info", image])["image"]["clean"], true, "refusals close it in good order");
 }
 
-/// A trace cannot say all that a remap does, and nobody is to take a replay for the whole.
+/// A trace has no place for snapshots, and nobody is to take a replay for the whole.
 #[test]
-fn a_recording_without_its_remaps_is_announced() {
+fn a_recording_without_its_snapshots_is_announced() {
     let folder = Folder::new("remap-record");
-    let image = image(&folder, "64MiB", &[]);
+    let image = image(&folder, "64MiB", &["--set", "capacity.snapshots=4MiB"]);
     let socket = folder.0.join("nbd");
-    let record = |name: &str, clones: bool| {
+    let record = |name: &str, command: Option<&[&str]>| {
         let trace = folder.0.join(name);
         let server = Server::start_with(&image, &socket, &["--record", text(&trace)]);
         device(&socket).write(0, &content(1, 0, MIB), false).unwrap();
-        if clones {
-            let clone = ["clone", text(&socket), "--src", "0", "--dst", "32MiB", "--len", "1MiB"];
-            json(&clone);
-        }
+        command.map(json);
         let (code, messages) = server.terminate_with_messages();
         assert_eq!(code, Some(0));
         messages.join("\n")
     };
-    let said = record("plain.oft", false);
-    assert!(!said.contains("remap"), "{said}");
-    let said = record("remaps.oft", true);
-    assert!(said.contains("remaps.oft lacks those of 256 mapping units"), "{said}");
+    let socket = text(&socket);
+    let clone = ["clone", socket, "--src", "0", "--dst", "32MiB", "--len", "1MiB"];
+    for (name, command) in [("plain.oft", None), ("remaps.oft", Some(&clone[..]))] {
+        let said = record(name, command);
+        assert!(!said.contains("not recorded"), "{said}");
+    }
+    let snapshot = ["snapshot", "create", socket, "a", "--range", "0:1MiB"];
+    let said = record("snapshots.oft", Some(&snapshot));
+    assert!(said.contains("snapshots.oft lacks what they did with 256 mapping units"), "{said}");
 }
 
 /// Where a log page rots that nothing replaces, the device does not open; who accepts that loses what the page

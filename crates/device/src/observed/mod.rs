@@ -25,7 +25,7 @@ use recorder::Finished;
 pub use recorder::{RecordCounts, Recorded, Recorder};
 pub use stats::{DeviceSnapshot, DeviceStats, ImageSnapshot, VolumeSnapshot};
 
-use crate::block::{BlockDevice, Due, Extent, SizeWatcher};
+use crate::block::{BlockDevice, Due, Extent, RemapWatcher, SizeWatcher};
 use crate::write_log::WriteLog;
 
 struct Shared<D> {
@@ -80,6 +80,9 @@ impl<D: BlockDevice> Observed<D> {
             retired: Retired::default(),
             next_client: AtomicU16::new(0),
         });
+        if let Some(recorder) = &shared.recorder {
+            shared.device.watch_remaps(recorder.of_remaps());
+        }
         Self::enter(shared, Frontend::Local)
     }
 
@@ -277,6 +280,10 @@ impl<D: BlockDevice> BlockDevice for Observed<D> {
 
     fn watch_size(&self, watcher: SizeWatcher) {
         self.shared.device.watch_size(watcher);
+    }
+
+    fn watch_remaps(&self, watcher: RemapWatcher) {
+        self.shared.device.watch_remaps(watcher);
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {

@@ -17,11 +17,16 @@ use onefold_units::{Op, Status};
 
 use super::nanos;
 use super::ring::{Entry, Ring};
+use crate::block::{RemapWatcher, RemappedRange};
 
 /// How often the writer empties the rings: far less than the time a ring lasts.
 const PERIOD: Duration = Duration::from_millis(20);
 /// Oldest record that may be lost by a kill.
 const BLOCK_AGE: Duration = Duration::from_secs(1);
+
+/// The client of remaps in a recording: they come through a control export or socket, which nothing
+/// else does.
+const REMAPS: u16 = u16::MAX;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
@@ -71,6 +76,45 @@ impl Shared {
         let ring = Arc::new(Ring::new());
         self.rings().push(Arc::clone(&ring));
         ring
+    }
+
+    /// When something arrived, in nanoseconds of the recording.
+    fn arrival_ns(&self, start: Instant) -> u64 {
+        nanos(start.saturating_duration_since(self.start))
+    }
+
+    fn record(&self, entry: &Entry) {
+        if self.stopping.load(Relaxed) {
+            return;
+        }
+        RINGS.with_borrow_mut(|rings| {
+            if let Some((_, ring)) = rings.iter().find(|(id, _)| *id == self.id) {
+                return ring.push(entry);
+            }
+            let ring = self.ring();
+            ring.push(entry);
+            // Rings of recorders that are gone have no other owner.
+            rings.retain(|(_, ring)| Arc::strong_count(ring) > 1);
+            rings.push((self.id, ring));
+        });
+    }
+
+    /// The record of a range that was remapped.
+    fn record_remap(&self, remapped: &RemappedRange) {
+        let RemappedRange { target, source, len, moves, start, due } = *remapped;
+        let now = Instant::now();
+        let end = due.filter(|due| *due > now).unwrap_or(now);
+        self.record(&Entry {
+            arrival_ns: self.arrival_ns(start),
+            latency_ns: nanos(end.saturating_duration_since(start)),
+            offset: target,
+            len,
+            aux: source,
+            op: TraceOp::Remap.code(),
+            flags: if moves { Flags::MOVE } else { Flags::NONE }.bits(),
+            status: code(Status::Ok),
+            client: REMAPS,
+        });
     }
 }
 
@@ -141,29 +185,23 @@ impl Recorder {
         Ok(self.counts())
     }
 
+    /// What records the remaps of a device.
+    pub(super) fn of_remaps(&self) -> RemapWatcher {
+        let shared = Arc::clone(&self.shared);
+        Box::new(move |remapped| shared.record_remap(remapped))
+    }
+
     pub(super) fn record(&self, finished: &Finished) {
-        if self.shared.stopping.load(Relaxed) {
-            return;
-        }
-        let entry = Entry {
-            arrival_ns: nanos(finished.start.saturating_duration_since(self.shared.start)),
+        self.shared.record(&Entry {
+            arrival_ns: self.shared.arrival_ns(finished.start),
             latency_ns: finished.latency_ns,
             offset: finished.offset,
             len: finished.len,
+            aux: 0,
             op: trace_op(finished.op).code(),
             flags: flags(finished).bits(),
             status: code(finished.status),
             client: finished.client,
-        };
-        RINGS.with_borrow_mut(|rings| {
-            if let Some((_, ring)) = rings.iter().find(|(id, _)| *id == self.shared.id) {
-                return ring.push(&entry);
-            }
-            let ring = self.shared.ring();
-            ring.push(&entry);
-            // Rings of recorders that are gone have no other owner.
-            rings.retain(|(_, ring)| Arc::strong_count(ring) > 1);
-            rings.push((self.shared.id, ring));
         });
     }
 }
@@ -290,6 +328,7 @@ fn to_record(entry: &Entry) -> Record {
         flags: Flags::from_bits(entry.flags),
         status: entry.status,
         client: entry.client,
+        aux: entry.aux,
         ..Record::new(entry.arrival_ns, op, entry.offset, entry.len)
     }
 }

@@ -10,7 +10,7 @@ use onefold_units::convert::{index64, u64_from};
 /// Memory of a ring, in bytes.
 const RING_BYTES: usize = 4 << 20;
 /// 64-bit words of a record.
-const WORDS: usize = 5;
+const WORDS: usize = 6;
 /// Records that a ring holds.
 pub(super) const CAPACITY: usize = RING_BYTES / (8 * WORDS);
 
@@ -21,6 +21,7 @@ pub(super) struct Entry {
     pub latency_ns: u64,
     pub offset: u64,
     pub len: u64,
+    pub aux: u64,
     pub op: u8,
     pub flags: u8,
     pub status: u16,
@@ -33,14 +34,14 @@ impl Entry {
             | u64::from(self.flags) << 8
             | u64::from(self.status) << 16
             | u64::from(self.client) << 32;
-        [self.arrival_ns, self.latency_ns, self.offset, self.len, tags]
+        [self.arrival_ns, self.latency_ns, self.offset, self.len, self.aux, tags]
     }
 
     fn unpack(words: [u64; WORDS]) -> Self {
-        let [arrival_ns, latency_ns, offset, len, tags] = words;
+        let [arrival_ns, latency_ns, offset, len, aux, tags] = words;
         let [op, flags, s0, s1, c0, c1, ..] = tags.to_le_bytes();
         let (status, client) = (u16::from_le_bytes([s0, s1]), u16::from_le_bytes([c0, c1]));
-        Self { arrival_ns, latency_ns, offset, len, op, flags, status, client }
+        Self { arrival_ns, latency_ns, offset, len, aux, op, flags, status, client }
     }
 }
 
@@ -114,6 +115,7 @@ mod tests {
             latency_ns: u64::MAX,
             offset: number << 12,
             len: 4096,
+            aux: number << 20,
             op: 4,
             flags: 16,
             status: 28,

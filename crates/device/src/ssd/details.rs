@@ -47,6 +47,8 @@ pub struct SsdDetails {
     pub remap_tables: Option<RemapTables>,
     /// Most times that a segment of the remap log was taken into use since the device was opened.
     pub segment_cycles_max: u32,
+    /// Mapping units that creating, restoring and cloning snapshots remapped or copied since then.
+    pub snapshot_units: u64,
     /// Closed superblocks by their share of valid slots, in equal bins from empty to full.
     pub valid_histogram: Vec<u64>,
     /// Buffer policy with its parameters; `None` without a buffer.
@@ -66,6 +68,8 @@ impl SsdDetails {
         let geometry = &ssd.config().geometry;
         let unit_pages = u64::from(geometry.unit_bytes()) / PAGE_BYTES;
         let space = ftl.space();
+        let remap = ftl.remap_stats();
+        let asked = ssd.host_stats().remap_pages / unit_pages;
         let factory = ssd.config().faults.bad_superblocks;
         Self {
             logical_bytes: ssd.capacity(),
@@ -79,12 +83,13 @@ impl SsdDetails {
             snapshot_bytes: u64::from(ssd.snapshot_units().saturating_sub(1))
                 * unit_pages
                 * PAGE_BYTES,
-            remap: ftl.remap_stats(),
             recovery: ftl.recovery_cost(),
             program_bytes: u64::from(geometry.slots_per_program())
                 * u64::from(geometry.unit_bytes()),
             remap_tables: ftl.remap_tables(),
             segment_cycles_max: ftl.segment_cycles().0,
+            snapshot_units: (remap.remapped + remap.copied + remap.skipped).saturating_sub(asked),
+            remap,
             valid_histogram: ftl.valid_histogram(BINS),
             buffer_policy: ssd.buffer().map(|_| ssd.config().buffer.policy.to_string()),
             buffer_bytes: ssd.config().buffer.bytes,

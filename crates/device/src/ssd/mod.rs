@@ -43,7 +43,7 @@ use control::{Control, Slots};
 use snapshots::Snapshots;
 
 use crate::backing::Backing;
-use crate::block::{BlockDevice, Due, Extent};
+use crate::block::{BlockDevice, Due, Extent, RemapWatcher};
 use crate::host_watch::HostWatch;
 use crate::image::{Counting, DeviceError, FlashCounts, Image, Ledger};
 use crate::media::{FileMedia, Ticket};
@@ -106,6 +106,7 @@ struct Shared {
     recovery_ns: AtomicU64,
     /// Replies of the control export.
     slots: Slots,
+    remap_watchers: Mutex<Vec<RemapWatcher>>,
     /// Taken before `state`, never while that is held.
     snapshots: Snapshots,
 }
@@ -340,6 +341,11 @@ impl Shared {
         Ok(())
     }
 
+    fn remap_watchers(&self) -> MutexGuard<'_, Vec<RemapWatcher>> {
+        // A watcher is there or not.
+        self.remap_watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn synced(&self) -> MutexGuard<'_, Synced> {
         self.synced.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -412,6 +418,10 @@ impl BlockDevice for SsdDevice {
 
     fn unit_bytes(&self) -> u64 {
         self.shared.unit_bytes.into()
+    }
+
+    fn watch_remaps(&self, watcher: RemapWatcher) {
+        self.shared.remap_watchers().push(watcher);
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {

@@ -109,6 +109,7 @@ impl SsdDevice {
             unflushed: Unflushed::default(),
             flush_ns: AtomicU64::new(0),
             slots: Slots::default(),
+            remap_watchers: Mutex::default(),
             snapshots,
             state: Mutex::new(state),
         };

@@ -12,7 +12,7 @@ use onefold_units::convert::{low16, narrow};
 use onefold_units::{Lpn, PAGE_BYTES, Status};
 
 use super::{Shared, SsdDevice, State};
-use crate::block::Due;
+use crate::block::{Due, RemappedRange};
 
 /// A command or a reply.
 pub type MailboxBlock = [u8; REMAP_BLOCK_BYTES];
@@ -134,6 +134,7 @@ impl Shared {
 
     fn execute_vector(&self, vector: &RemapVector) -> Result<(MailboxBlock, Due), Refusal> {
         let options = options(vector);
+        let start = Instant::now();
         let (done, per, due) = self.durably(|state| {
             let per = state.unit_pages()?;
             let ranges = ranges(vector, per, self.size / PAGE_BYTES)?;
@@ -143,8 +144,31 @@ impl Shared {
             state.ssd()?.settle(now)?;
             Ok::<_, Refusal>((done.outcomes, narrow(per), self.due(done.at)))
         })?;
+        self.tell_remapped(vector, &done, (start, due));
         let results = done.iter().map(|outcome| result(outcome, per)).collect();
         Ok((reply(Status::Ok, vector.cmd_id, ReplyContent::Results(results)), due))
+    }
+}
+
+impl Shared {
+    /// Tells of the ranges of a command that changed something; of none if it had been done before.
+    fn tell_remapped(
+        &self,
+        vector: &RemapVector,
+        done: &[RemapOutcome],
+        (start, due): (Instant, Due),
+    ) {
+        let watchers = self.remap_watchers();
+        let moves = vector.flags.contains(RemapFlags::MOVE)
+            || vector.flags.contains(RemapFlags::MOVE_ON_FLUSH);
+        let ranges = vector.ranges.iter().zip(done);
+        for (range, _) in ranges.filter(|(_, one)| one.remapped + one.copied > 0) {
+            let VectorRange { dst, src, len } = *range;
+            let [target, source] = [dst, src].map(|unit| unit * PAGE_BYTES);
+            let len = u64::from(len) * PAGE_BYTES;
+            let remapped = RemappedRange { target, source, len, moves, start, due };
+            watchers.iter().for_each(|watcher| watcher(&remapped));
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use onefold_device::mailbox::{
     Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, SnapshotTable, VectorRange,
 };
 use onefold_device::observed::DeviceStats as _;
-use onefold_device::{Access, BlockDevice, CONTROL_BYTES, Image, Latency, OpenOptions, SsdDevice};
+use onefold_device::{
+    Access, BlockDevice, CONTROL_BYTES, Image, Latency, OpenOptions, RemappedRange, SsdDevice,
+};
 use onefold_format::{REMAP_BLOCK_BYTES, RemapReply, RemapVector, ReplyContent};
 use onefold_ftl::RemapConfig;
 use onefold_nand::CellTimes;
@@ -567,4 +569,37 @@ fn a_remap_is_due_at_its_modelled_time() {
         // The content is there at once, as for writes: only the answer waits.
         assert_eq!(read(&device, 200), content(1, 0));
     }
+}
+
+/// Every range that changed something is told, with its bytes and whether it moves; a command that had been done before, one
+/// that is refused, a range that was skipped, and snapshots are not.
+#[test]
+fn ranges_that_were_remapped_are_told() {
+    let folder = Folder::new(&shares(plain()));
+    let device = folder.open().device;
+    let (told, seen) = std::sync::mpsc::channel();
+    device.watch_remaps(Box::new(move |range| {
+        let RemappedRange { target, source, len, moves, .. } = *range;
+        told.send((target / PAGE, source / PAGE, len / PAGE, moves)).unwrap();
+    }));
+    let seen = || seen.try_iter().collect::<Vec<_>>();
+    write(&device, 1, 0..8);
+    let mut client = Client::new(device.clone());
+    let mut remap = |flags, id, ranges: &[VectorRange]| client.remap(flags, id, ranges).is_ok();
+    let two = [range(100, 0, 4), range(200, 2, 2)];
+    assert!(remap(RemapFlags::COPY, Some(7), &two));
+    assert_eq!(seen(), [(100, 0, 4, false), (200, 2, 2, false)]);
+    assert!(remap(RemapFlags::COPY, Some(7), &two));
+    assert_eq!(seen(), [], "it was done before");
+    assert!(remap(RemapFlags::MOVE, Some(8), &[range(300, 4, 1)]));
+    assert!(remap(RemapFlags::MOVE_ON_FLUSH, None, &[range(301, 5, 1)]));
+    assert_eq!(seen(), [(300, 4, 1, true), (301, 5, 1, true)]);
+    assert!(remap(RemapFlags::VERIFY_EQUAL, None, &[range(1, 0, 1), range(101, 1, 1)]));
+    assert_eq!(seen(), [(101, 1, 1, false)], "pages 0 and 1 differ");
+    assert!(!remap(RemapFlags::COPY, None, &[range(0, u64::MAX, 1)]));
+    create(&device, "a", 0, 4).unwrap();
+    assert_eq!(seen(), []);
+    device.cut_power().unwrap();
+    assert!(remap(RemapFlags::COPY, None, &[range(302, 100, 2)]));
+    assert_eq!(seen(), [(302, 100, 2, false)], "after a power cut as well");
 }

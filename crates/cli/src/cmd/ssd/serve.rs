@@ -135,17 +135,22 @@ impl Serve {
         served
     }
 
-    /// A trace has no place for what a remap may do with its ranges, nor for snapshots.
+    /// A trace has no place for snapshots, and the contents of a tape none for what was not sent.
     fn tell_unrecorded(&self, global: &Global, device: &SsdDevice) {
-        let (Some(path), Some(details)) = (self.frontends.record(), device.details()) else {
-            return;
-        };
-        let remap = details.remap;
-        let units = remap.remapped + remap.copied;
-        if units > 0 {
+        let Some(details) = device.details() else { return };
+        let units = details.snapshot_units;
+        if let Some(path) = self.frontends.record().filter(|_| units > 0) {
             global.say(format_args!(
-                "remaps and snapshots are not recorded: {} lacks those of {units} mapping units, and a \
-                 replay of it does without them",
+                "snapshots are not recorded: {} lacks what they did with {units} mapping units, and a \
+                 replay of it does without that",
+                path.display()
+            ));
+        }
+        let pages = details.host.remap_pages;
+        if let Some(path) = self.frontends.tape().filter(|_| pages > 0 || units > 0) {
+            global.say(format_args!(
+                "the contents of {} lack what remaps of {pages} pages and snapshots changed: its states \
+                 after a power cut are not those of the drive",
                 path.display()
             ));
         }
