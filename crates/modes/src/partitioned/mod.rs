@@ -25,6 +25,7 @@ mod io;
 mod journal;
 mod open;
 mod regions;
+mod replay;
 mod resident;
 mod retries;
 mod rules;

@@ -204,12 +204,22 @@ impl Tables {
         (Some(to), [leave, Some(arrive)])
     }
 
-    /// Carries out a step in a table that is here.
-    pub(super) fn carry_out(&mut self, number: usize, step: Step) {
+    /// A table changes now. `written`: the host wrote a block to its partition.
+    pub(super) fn touch(&mut self, number: usize, written: bool) {
         self.updates += 1;
         let partition = &mut self.list[number];
         partition.dirty = true;
         partition.updated = self.updates;
+        if written && self.recent.first() != Some(&number) {
+            self.recent.retain(|other| *other != number);
+            self.recent.insert(0, number);
+        }
+    }
+
+    /// Carries out a step in a table that is here.
+    pub(super) fn carry_out(&mut self, number: usize, step: Step) {
+        self.touch(number, matches!(step, Step::Arrive { moved: false, .. }));
+        let partition = &mut self.list[number];
         match step {
             Step::Leave { lba, from, moved: true } => {
                 partition.table.remove(&valid(lba, from));
@@ -223,24 +233,12 @@ impl Tables {
                     temporary.invalidate(lba, old);
                 }
             }
-            Step::Arrive { lba, to, moved, stale } => {
+            Step::Arrive { lba, to, stale, .. } => {
                 if let Some(stale) = stale {
                     partition.table.remove(&invalid(stale, to));
                 }
                 partition.table.insert(valid(lba, to));
-                if !moved && self.recent.first() != Some(&number) {
-                    self.recent.retain(|other| *other != number);
-                    self.recent.insert(0, number);
-                }
             }
-        }
-    }
-
-    /// Carries out a change where all tables are here.
-    pub(super) fn apply(&mut self, areas: &Areas, lba: u32, from: Option<u32>, change: Change) {
-        let (_, steps) = Self::plan(areas, lba, from, change);
-        for (number, step) in steps.into_iter().flatten() {
-            self.carry_out(number, step);
         }
     }
 
