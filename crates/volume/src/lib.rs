@@ -48,7 +48,7 @@ mod zones;
 pub use backing::{Backing, Piece, drive, execute, settle};
 pub use config::{
     Acknowledge, BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, JournalStreams, Options,
-    OptionsError, SEGMENTS_MIN, Trim, Victim,
+    OptionsError, PaperFlush, SEGMENTS_MIN, Trim, Victim,
 };
 pub use engine::Engine;
 pub use error::MountError;

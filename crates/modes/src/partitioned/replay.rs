@@ -108,7 +108,7 @@ impl PartitionedVolume {
         for number in 0..self.tables.list.len() {
             self.tidy(number);
         }
-        self.tables.measure();
+        self.measure();
         self.journal = super::Journal::new(last, self.options.transaction_pairs);
         self.current = self.areas.partition_written(self.regions.position());
         self.free_after_cleaning = self.regions.blocks();

@@ -72,6 +72,8 @@ pub(super) struct Partition {
     counts: (u32, u32),
     /// Counts updates of all tables: the last one of this.
     pub(super) updated: u64,
+    /// Holes that the last cleaning of this partition alone left.
+    pub(super) holes_left: u32,
     /// Serves reads while the partition is cleaned (Han 2021, sec. III-D).
     pub(super) temporary: Option<Table>,
     /// It changed since its image was written.
@@ -259,9 +261,14 @@ impl Tables {
         self.list.iter().any(|partition| matches!(partition.state, State::Leaving(_)))
     }
 
-    /// Invalid entries of each partition.
-    pub(super) fn invalid_counts(&self) -> Vec<u32> {
-        self.list.iter().map(|partition| partition.counts().1).collect()
+    /// Valid and invalid entries of each partition.
+    pub(super) fn counts(&self) -> Vec<(u32, u32)> {
+        self.list.iter().map(Partition::counts).collect()
+    }
+
+    /// Whether a block was overwritten or trimmed and not filled since.
+    pub(super) fn has_holes(&self) -> bool {
+        self.list.iter().any(|partition| partition.counts().1 > 0)
     }
 
     /// All valid entries.
@@ -270,8 +277,8 @@ impl Tables {
         all.filter(|entry| !entry.invalid)
     }
 
-    /// Looks how much memory the tables take now.
-    pub(super) fn measure(&mut self) {
+    /// Looks how much memory the tables take now, beside so many other bytes.
+    pub(super) fn measure(&mut self, beside: u64) {
         let mut now = Memory::default();
         for partition in &self.list {
             now.valid_entries += u64::from(partition.counts().0);
@@ -284,7 +291,7 @@ impl Tables {
             }
         }
         now.peak_paper_bytes = self.memory.peak_paper_bytes.max(now.paper_bytes);
-        now.peak_real_bytes = self.memory.peak_real_bytes.max(now.real_bytes);
+        now.peak_real_bytes = self.memory.peak_real_bytes.max(now.real_bytes + beside);
         self.memory = now;
     }
 

@@ -343,7 +343,39 @@ fn the_temporary_table_counts() {
         let blocks = rig.volume.downcast_ref::<PartitionedVolume>().unwrap().areas().data_blocks();
         let doubled = memory.peak_paper_bytes > blocks * 12;
         assert_eq!(doubled, mode == VolumeMode::Han, "{memory:?}");
+        // So do the two arrays of the cleaner, 8 B for each block of a partition.
+        assert!(rig.volume.stats().cleaned_segments > 0);
+        let partition = match mode {
+            VolumeMode::Sung => 2500,
+            _ => u64::from(Areas::default_partition(mode, BLOCKS)),
+        };
+        let least = memory.peak_paper_bytes + 2 * 8 * partition;
+        assert!(memory.peak_real_bytes > least, "{mode:?}: {memory:?}, at least {least}");
     }
+}
+
+/// Han 2021, sec. III-A: a partition with too much invalid data is cleaned, also long after writes left
+/// it.
+#[test]
+fn partitions_of_han_with_too_many_holes_are_cleaned() {
+    let cleaned = |clean_share| {
+        let options = Options { clean_share, ..Options::default() };
+        let mut rig = Rig::with(VolumeMode::Han, 5000, options);
+        // One partition is full and has no hole when writes leave it.
+        for lba in (0..2600).step_by(100) {
+            rig.write(lba, 100);
+        }
+        for lba in (0..1500).step_by(100) {
+            rig.write(lba, 100);
+        }
+        rig.retry(|volume| volume.flush(1));
+        for _ in 0..10 {
+            rig.step();
+        }
+        rig.read_all();
+        rig.volume.stats().cleaned_segments
+    };
+    assert_eq!((cleaned(1.0), cleaned(0.7), cleaned(0.5)), (0, 0, 1));
 }
 
 /// What a replay makes of the log is what the volume had: places, holes, and the order of tables.
