@@ -16,7 +16,7 @@ struct Needs {
     else_: &'static str,
 }
 
-const NEEDS: [Needs; 13] = [
+const NEEDS: [Needs; 15] = [
     Needs {
         keys: &["buffer."],
         except: &["buffer.size"],
@@ -34,6 +34,18 @@ const NEEDS: [Needs; 13] = [
         except: &["volume.mode"],
         met: |_, json| json["volume"]["mode"] != "none" || json["zoned"]["policy"] == "log",
         else_: "volume.mode is none",
+    },
+    Needs {
+        keys: &["volume.map_memory"],
+        except: &[],
+        met: |_, json| json["volume"]["mode"] != "han",
+        else_: "mode han has all tables in memory",
+    },
+    Needs {
+        keys: &["volume.clean_share"],
+        except: &[],
+        met: |_, json| json["volume"]["mode"] == "han",
+        else_: "volume.mode is not han",
     },
     Needs {
         keys: &["zoned."],
@@ -175,6 +187,15 @@ mod tests {
             let key = set.split_once('=').unwrap().0;
             assert_eq!(idle(&[set]), [key]);
             assert_eq!(idle(&[set, but]), [""; 0], "{set} with {but}");
+        }
+        let with = |mode: &str, set: &str| idle(&[&format!("volume.mode={mode}"), set]);
+        for (set, effect) in [("map_memory=2MiB", ["log", "sung"]), ("clean_share=0.5", ["han"; 2])]
+        {
+            for mode in ["log", "sung", "han"] {
+                let expected = usize::from(!effect.contains(&mode));
+                let found = with(mode, &format!("volume.{set}"));
+                assert_eq!(found.len(), expected, "{set} with {mode}: {found:?}");
+            }
         }
         assert_eq!(idle(&["faults.die=9"]), [""; 0]);
         assert_eq!(idle(&["run.qd=4", "trace=a.csv"]), ["run.qd"]);

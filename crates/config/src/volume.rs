@@ -8,8 +8,8 @@ use onefold_ssd::SsdConfig;
 use onefold_ssd::zns::ZnsConfig;
 use onefold_units::{Nanos, convert};
 use onefold_volume::{
-    Acknowledge, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Trim, Victim,
-    VolumeMode,
+    Acknowledge, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, PaperFlush,
+    Trim, Victim, VolumeMode,
 };
 
 use crate::config::Config;
@@ -344,7 +344,13 @@ impl Config {
             transaction_pairs: convert::index(self.narrow("volume.transaction")),
             commit_age: self.time("volume.commit_age"),
             free_share: self.real("volume.free_share"),
-            paper_flush: self.flag("volume.paper_flush"),
+            merge: self.flag("volume.merge"),
+            clean_share: self.real("volume.clean_share"),
+            paper_flush: match self.word("volume.paper_flush") {
+                "own" => PaperFlush::Own,
+                "all" => PaperFlush::All,
+                _ => PaperFlush::None,
+            },
             verify: false,
             bytes: false,
             ..Options::default()

@@ -1,6 +1,6 @@
 //! What the hole-plugging cleaner of both papers costs: blocks sent to the backing per block of the
 //! host, by cause, beside the targets of volume.md, section 12; with probes and memory of tables
-//! (volume.md, section 3, V5 and V12).
+//! (volume.md, section 3, V5 and V12), and the time of a probe on this machine.
 //!
 //! `cargo run --release -p onefold-modes --example hole_plugging -- [MIB OF DATA [SHARE MAPPED]..]`
 //!
@@ -8,12 +8,15 @@
 //! overwritten 8 times uniformly at random, and measured over 4 times. `plug` is (user + cleaning)
 //! / user: what the targets count.
 
+#![expect(clippy::disallowed_types, reason = "it measures this machine, not the model")]
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::time::{Duration, Instant};
 
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
-use onefold_modes::{Areas, format, open};
-use onefold_units::convert::{float, floor_u64};
+use onefold_modes::{Areas, PartitionedVolume, format, open};
+use onefold_units::convert::{float, floor_u64, index64, narrow};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{Backing, Engine, IoFailed, Options, Range, Refusal, Sent};
 
@@ -22,6 +25,10 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 const BLOCK: usize = 4096;
 const WARM: u64 = 8;
 const MEASURED: u64 = 4;
+
+/// Batches of blocks that are looked for to take the time of it.
+const BATCHES: u64 = 1024;
+const BATCH: u64 = 1024;
 
 /// `WAF_host` of the hole-plugging cleaner, uniform (volume.md, section 12).
 const TARGETS: [(f64, f64); 4] = [(0.2, 1.74), (0.25, 1.81), (0.5, 1.94), (0.8, 1.97)];
@@ -145,26 +152,27 @@ fn main() -> Outcome<()> {
             cell.overwrite(WARM)?;
             let before = *cell.volume.stats();
             cell.overwrite(MEASURED)?;
-            print(&cell, mode, share, target, &before)?;
+            print(&mut cell, mode, share, target, &before)?;
         }
     }
     Ok(())
 }
 
 fn print(
-    cell: &Cell,
+    cell: &mut Cell,
     mode: VolumeMode,
     share: f64,
     target: f64,
     before: &onefold_volume::Stats,
 ) -> Outcome<()> {
-    let (after, memory) = (cell.volume.stats(), cell.volume.memory());
+    let (after, memory) = (*cell.volume.stats(), cell.volume.memory());
     let written = float(after.written - before.written);
     let sent: Vec<f64> = Sent::ALL
         .iter()
         .map(|cause| float(after.sent(*cause) - before.sent(*cause)) / written)
         .collect();
-    let plug = 1.0 + sent[3];
+    let cleaning = after.sent(Sent::Cleaning) - before.sent(Sent::Cleaning);
+    let plug = 1.0 + float(cleaning) / written;
     let mut out = std::io::stdout().lock();
     write!(out, "{mode:?} u {share:.2}: plug {plug:.3} | target {target:.2}, ")?;
     write!(out, "{:+.1} % | all {:.3}", 100.0 * (plug / target - 1.0), sent.iter().sum::<f64>())?;
@@ -176,6 +184,31 @@ fn print(
     let per_gib = |bytes: u64| float(bytes) / float(1 << 20) / mapped_gib;
     write!(out, " | MiB per mapped GiB: paper {:.2}", per_gib(memory.peak_paper_bytes))?;
     write!(out, " real {:.2} at peak", per_gib(memory.peak_real_bytes))?;
-    writeln!(out, " | stalls {}", after.clean_stalls - before.clean_stalls)?;
+    write!(out, " | stalls {}", after.clean_stalls - before.clean_stalls)?;
+    let (searched, ns) = time_of_search(cell);
+    writeln!(out, " | {searched:.2} tables for a block, {ns:.0} ns each")?;
     Ok(())
+}
+
+/// Looks for blocks at random: tables that are searched for one, and nanoseconds for each table. The median of short batches,
+/// as other programs may take the CPU meanwhile.
+fn time_of_search(cell: &mut Cell) -> (f64, f64) {
+    let lbas: Vec<u64> = (0..BATCHES * BATCH).map(|_| cell.rng.below(cell.blocks)).collect();
+    let one = |lba: &u64| Range { lba: Lba::new(*lba), blocks: 1 };
+    let tables: u64 = lbas.iter().map(|lba| cell.volume.searches(one(lba))).sum();
+    let per_block = float(tables) / float(BATCHES * BATCH);
+    let Some(volume) = cell.volume.downcast_mut::<PartitionedVolume>() else { return (0.0, 0.0) };
+    let mut times: Vec<Duration> = lbas
+        .chunks(index64(BATCH))
+        .map(|batch| {
+            let begin = Instant::now();
+            for lba in batch {
+                std::hint::black_box(volume.look_up(narrow(*lba)));
+            }
+            begin.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    let median = times[times.len() / 2].as_secs_f64() * 1e9;
+    (per_block, median / (per_block * float(BATCH)))
 }

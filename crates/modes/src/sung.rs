@@ -15,6 +15,6 @@ pub(crate) const RULES: Rules =
 fn choose(situation: &Situation<'_>) -> Option<Scope> {
     let threshold = situation.free_wanted.min(situation.free_after_cleaning / 2);
     let due = situation.wanted || situation.free_blocks < threshold;
-    let holes = situation.invalid.iter().any(|invalid| *invalid > 0);
+    let holes = situation.counts.iter().any(|(_, invalid)| *invalid > 0);
     (due && holes).then_some(Scope::All)
 }

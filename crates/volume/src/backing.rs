@@ -198,7 +198,10 @@ pub fn settle<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, n
 ///
 /// # Errors
 /// The backing failed.
-pub fn read_block<B: Backing>(backing: &mut B, at: u64) -> Result<Box<[u8; BLOCK]>, IoFailed> {
+pub(crate) fn read_block<B: Backing>(
+    backing: &mut B,
+    at: u64,
+) -> Result<Box<[u8; BLOCK]>, IoFailed> {
     let mut block = Box::new([0; BLOCK]);
     backing.read(at, &mut block[..]).map(|()| block)
 }

@@ -137,9 +137,14 @@ pub struct Options {
     /// Zones: a volume is opened although a zone holds less than the last checkpoint knows of, or one that may hold what came after
     /// it is offline. What was there is an error to read.
     pub give_up_zones: bool,
-    /// Modes `sung` and `han`: the backing is never flushed, as the papers have it. For simulations: what was flushed can be
-    /// lost then (volume.md, section 3, V4).
-    pub paper_flush: bool,
+    /// Modes `sung` and `han`: flushes of the backing that are left out, as the papers have it.
+    pub paper_flush: PaperFlush,
+    /// Modes `sung` and `han`: writes that lie side by side become one request of up to 1 MiB, as the block layer merges (Han
+    /// 2021, sec. III-B). The layer of Sung 2022 is below the block layer and merges nothing.
+    pub merge: bool,
+    /// Mode `han`: a partition is cleaned when invalid / written blocks in it exceed this (Han 2021, sec. III-A). 1: only
+    /// partitions that writes left are cleaned, and what writes wait for.
+    pub clean_share: f64,
 }
 
 impl Default for Options {
@@ -171,9 +176,24 @@ impl Default for Options {
             commit_age: Nanos::new(5_000_000_000),
             table_bytes: u64::MAX,
             give_up_zones: false,
-            paper_flush: false,
+            paper_flush: PaperFlush::None,
+            merge: true,
+            clean_share: 1.0,
         }
     }
+}
+
+/// Flushes of the backing that the modes `sung` and `han` leave out. Neither paper sends any (volume.md, section 3, V4): all
+/// but [`PaperFlush::None`] is for simulations, as what was flushed can be lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PaperFlush {
+    /// None: data, FLUSH, log block, FLUSH.
+    #[default]
+    None,
+    /// Those of the layer. Each FLUSH and each FUA write of the host is one FLUSH of the backing, after its log block.
+    Own,
+    /// Those of the host as well.
+    All,
 }
 
 /// Options with which a volume would get stuck.

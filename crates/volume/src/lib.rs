@@ -48,7 +48,7 @@ mod zones;
 pub use backing::{Backing, Piece, drive, execute, settle};
 pub use config::{
     Acknowledge, BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, JournalStreams, Options,
-    OptionsError, SEGMENTS_MIN, Trim, Victim,
+    OptionsError, PaperFlush, SEGMENTS_MIN, Trim, Victim,
 };
 pub use engine::Engine;
 pub use error::MountError;
@@ -76,7 +76,7 @@ pub use zones::{ZoneError, ZoneReport, ZoneStatus, write_label};
 /// What crates with other modes share with mode `log`. An engine for a new mode implements
 /// [`Engine`] and needs of these what it does not do in its own way.
 pub mod parts {
-    pub use crate::backing::{bytes_of, damaged, fetch, locations, read_block};
+    pub use crate::backing::{bytes_of, damaged, fetch, locations};
     pub use crate::checkpoint::roots::newest_in_slots;
     pub use crate::findings::Findings;
     pub use crate::requests::Requests;

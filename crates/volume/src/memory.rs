@@ -9,10 +9,10 @@ pub struct Memory {
     pub invalid_entries: u64,
     /// Bytes as the papers count: 12 for each entry in memory, no tree around them.
     pub paper_bytes: u64,
-    /// Bytes that are taken, spare room included.
+    /// Bytes that tables take, spare room included.
     pub real_bytes: u64,
     /// The most that `paper_bytes` was since the volume was opened.
     pub peak_paper_bytes: u64,
-    /// The most that `real_bytes` was since the volume was opened.
+    /// The most that tables, changes that are not committed, and arrays of the cleaner took since the volume was opened.
     pub peak_real_bytes: u64,
 }

@@ -52,6 +52,16 @@ impl Sent {
         Self::Label,
     ];
 
+    /// Valid blocks that were copied, those thrown away included: what Choi 2022 counts.
+    pub const COPIES: [Self; 6] = [
+        Self::RndData,
+        Self::Buf,
+        Self::SeqData,
+        Self::JournalCopied,
+        Self::JournalReturned,
+        Self::AbortedValid,
+    ];
+
     /// Stable name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -330,17 +340,7 @@ impl Stats {
     /// "Valid page copies" of Choi 2022: valid blocks copied, those thrown away included.
     #[must_use]
     pub fn valid_copies(&self) -> u64 {
-        [
-            Sent::RndData,
-            Sent::Buf,
-            Sent::SeqData,
-            Sent::JournalCopied,
-            Sent::JournalReturned,
-            Sent::AbortedValid,
-        ]
-        .map(|cause| self.sent(cause))
-        .iter()
-        .sum()
+        Sent::COPIES.map(|cause| self.sent(cause)).iter().sum()
     }
 
     pub(crate) fn count(&mut self, device: u32, cause: Sent, blocks: u64) {

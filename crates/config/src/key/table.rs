@@ -516,10 +516,22 @@ pub(crate) const KEYS: &[Key] = &[
         "Mode sung: contiguous free space / space for data below which the cleaner runs.",
     ),
     key(
-        "volume.paper_flush",
+        "volume.merge",
         Kind::Flag,
-        "false",
-        "Modes sung and han: never flush the device, as in the papers; a power cut would lose what was flushed.",
+        "true",
+        "Modes sung and han: writes that lie side by side become one request of the device, up to 1 MiB. The layer of Sung 2022 merges nothing.",
+    ),
+    key(
+        "volume.clean_share",
+        real(0.0, 1.0),
+        "1",
+        "Mode han: overwritten / written blocks of a partition above which it is cleaned. 1: only when writes leave it, or wait for space.",
+    ),
+    key(
+        "volume.paper_flush",
+        words(&["none", "own", "all"]),
+        "none",
+        "Modes sung and han: flushes of the device that are left out, as in the papers. none: none; own: those of the layer, each FLUSH of the load is passed on; all: every one. A power cut would lose what was flushed.",
     ),
     key(
         "volume.cpu_search",

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use onefold_format::volume::{Codec, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
-use onefold_volume::{Acknowledge, CleanMove, Geometry, Layout, MemberId, Recovery, Trim};
+use onefold_volume::{
+    Acknowledge, CleanMove, Geometry, Layout, MemberId, PaperFlush, Recovery, Trim,
+};
 
 use super::backing::VolumeBacking;
 use super::bell::Bell;
@@ -77,8 +79,12 @@ impl VolumeDevice {
         let remaps = options.remap && can_remap(&backing, &label);
         options.engine.clean_move = if remaps { CleanMove::Remap } else { CleanMove::Copy };
         options.engine.trim = trims(&backing, options.trim);
-        if options.engine.paper_flush {
+        if options.engine.paper_flush != PaperFlush::None {
             return Err(VolumeError::PaperFlush);
+        }
+        if label.mode == VolumeMode::Han && options.engine.table_bytes != u64::MAX {
+            let what = "has all tables in memory: leave out --map-memory";
+            return Err(VolumeError::Mode { mode: label.mode.name(), what });
         }
         let setting = options.journals.setting(&label)?;
         options.engine.journal = journals::streams(setting.as_ref());

@@ -12,7 +12,7 @@ use onefold_device::{
 };
 use onefold_format::volume::{VolumeMode, VolumeName};
 use onefold_units::{Rng, Status};
-use onefold_volume::Sent;
+use onefold_volume::{PaperFlush, Sent};
 
 const MIB: u64 = 1 << 20;
 
@@ -626,9 +626,26 @@ fn a_served_volume_never_skips_flushes() {
     let backing = VolumeBacking::create(&path, 96 * MIB).unwrap();
     VolumeDevice::format(&backing, &VolumeSpec::default(), false).unwrap();
     let mut options = options();
-    options.engine.paper_flush = true;
+    options.engine.paper_flush = PaperFlush::Own;
     let refused = VolumeDevice::open(backing, options).err().unwrap();
     assert!(matches!(refused, VolumeError::PaperFlush), "{refused}");
+}
+
+/// The tables of `han` are in memory, all of them (Han 2021, sec. III-C): no limit that would not hold.
+#[test]
+fn a_limit_of_tables_is_refused_where_it_does_not_hold() {
+    let directory = tempfile::tempdir().unwrap();
+    for mode in [VolumeMode::Sung, VolumeMode::Han] {
+        let path = directory.path().join(mode.name());
+        let backing = VolumeBacking::create(&path, 96 * MIB).unwrap();
+        let spec = VolumeSpec { mode, ..VolumeSpec::default() };
+        VolumeDevice::format(&backing, &spec, false).unwrap();
+        let mut limited = options();
+        limited.engine.table_bytes = 64 * MIB;
+        let refused = VolumeDevice::open(backing, limited).err().map(|error| error.to_string());
+        let expected = "mode han has all tables in memory: leave out --map-memory";
+        assert_eq!(refused.as_deref(), (mode == VolumeMode::Han).then_some(expected));
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl PartitionedVolume {
             }
         }
         if work.flying == 0 {
-            if self.options.paper_flush {
+            if self.leaves_flushes_out() {
                 self.checkpoint.work = Some(work);
                 return self.write_root();
             }
@@ -170,7 +170,7 @@ impl PartitionedVolume {
     pub(super) fn root_over(&mut self, failed: bool) {
         if failed {
             self.freeze(Frozen::Checkpoint);
-        } else if self.options.paper_flush {
+        } else if self.leaves_flushes_out() {
             self.end_checkpoint();
         } else {
             self.stage = Stage::RootFlush;

@@ -8,7 +8,7 @@
 
 use onefold_format::volume::BLOCK_BYTES;
 use onefold_units::convert::index;
-use onefold_volume::{Buffer, Frozen, IoKind, Sent};
+use onefold_volume::{Buffer, Frozen, IoFailed, IoKind, PaperFlush, Sent};
 
 use super::PartitionedVolume;
 use super::io::Purpose;
@@ -89,7 +89,7 @@ impl PartitionedVolume {
         if self.journal.closed.front().is_some_and(|oldest| oldest.outstanding > 0) {
             return;
         }
-        if self.options.paper_flush {
+        if self.leaves_flushes_out() {
             self.write_log();
         } else {
             self.stage = Stage::DataFlush;
@@ -113,7 +113,7 @@ impl PartitionedVolume {
     pub(super) fn log_over(&mut self, failed: bool) {
         if failed {
             self.freeze(Frozen::Writes);
-        } else if self.options.paper_flush {
+        } else if self.leaves_flushes_out() {
             self.apply();
         } else {
             self.stage = Stage::LogFlush;
@@ -176,7 +176,7 @@ impl PartitionedVolume {
                 self.tell_searches(*lba, overlaid.now);
             }
         }
-        self.tables.measure();
+        self.measure();
         self.journal.durable = oldest.seq;
         self.stats.batches += 1;
         self.report_durable();
@@ -187,8 +187,31 @@ impl PartitionedVolume {
         let over = self.journal.waiters.extract_if(.., |(seq, _)| *seq <= durable);
         let tags: Vec<_> = over.map(|(_, tag)| tag).collect();
         for tag in tags {
+            self.answer(tag);
+        }
+    }
+
+    /// Whether the layer sends no flush of its own, as in the papers.
+    pub(super) fn leaves_flushes_out(&self) -> bool {
+        self.options.paper_flush != PaperFlush::None
+    }
+
+    /// Tells the host that what it asked for is durable; where the layer does not flush by itself, when
+    /// the backing was flushed.
+    pub(super) fn answer(&mut self, tag: u64) {
+        if self.options.paper_flush == PaperFlush::Own {
+            self.stats.flushes_sent += 1;
+            self.ios.ask((IoKind::Flush, Purpose::HostFlush(tag)), 0, 0, Buffer::default());
+        } else {
             self.report(tag, Ok(()));
         }
+    }
+
+    pub(super) fn host_flush_over(&mut self, tag: u64, failed: bool) {
+        if failed {
+            self.freeze(Frozen::Flush);
+        }
+        self.report(tag, if failed { Err(IoFailed::Error) } else { Ok(()) });
     }
 
     /// Adds a move of the cleaner to the open transaction. `false` if there is no room now.

@@ -77,7 +77,7 @@ impl PartitionedVolume {
                 }
                 None => (None, None),
             };
-            self.runs.push(at.clone(), now, piece);
+            self.runs.push(at.clone(), now, piece, self.options.merge);
             for to in at {
                 self.change(lba, Change::Write { to }, found.as_ref());
                 lba += 1;
@@ -120,7 +120,7 @@ impl PartitionedVolume {
             self.stats.clean_stalls += 1;
         }
         let busy = self.job.is_some() || self.is_writing();
-        if !busy && self.tables.invalid_counts().iter().all(|invalid| *invalid == 0) {
+        if !busy && !self.tables.has_holes() {
             if self.journal.open.changes.is_empty() {
                 return Refusal::NoSpace;
             }

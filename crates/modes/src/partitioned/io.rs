@@ -14,6 +14,8 @@ pub(super) enum Purpose {
     /// Data of the host; the block of its run.
     Data(u32),
     Flush,
+    /// One that the host asked for, with its tag; where the layer does not flush by itself.
+    HostFlush(u64),
     /// The log block of a transaction.
     Log,
     /// A piece of a table or of the catalog.

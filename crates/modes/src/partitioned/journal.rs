@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use onefold_format::volume::{Pair, TRANSACTION_PAIRS_MAX, Transaction};
+use onefold_units::convert::u64_from;
 use onefold_units::{Location, Nanos, Seq};
 
 use super::tables::Change;
@@ -139,6 +140,15 @@ impl Journal {
     /// When the open transaction is closed although it is not full (volume.md, section 3, V3).
     pub(super) fn deadline(&self, age: Nanos) -> Option<Nanos> {
         (!self.open.changes.is_empty()).then(|| self.open.since + age)
+    }
+
+    /// Bytes of the overlay, nodes of its tree left out, and of changes that are not committed.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let changes = self.closed.iter().chain([&self.open]).map(|one| one.changes.capacity());
+        (
+            u64_from(self.overlay.len() * size_of::<(u32, Overlaid)>()),
+            u64_from(changes.sum::<usize>() * size_of::<(u32, Change)>()),
+        )
     }
 
     /// Whether somebody waits for the open transaction.

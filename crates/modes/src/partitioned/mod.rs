@@ -25,6 +25,7 @@ mod io;
 mod journal;
 mod open;
 mod regions;
+mod replay;
 mod resident;
 mod retries;
 mod rules;
@@ -189,7 +190,7 @@ impl PartitionedVolume {
         if self.frozen.is_some() {
             self.report(tag, Err(IoFailed::Error));
         } else if last <= self.journal.durable {
-            self.report(tag, Ok(()));
+            self.answer(tag);
         } else {
             self.journal.waiters.push((last, tag));
         }
@@ -198,6 +199,18 @@ impl PartitionedVolume {
     fn ask_flush(&mut self) {
         self.stats.flushes_sent += 1;
         self.ios.ask((IoKind::Flush, Purpose::Flush), 0, 0, Buffer::default());
+    }
+
+    /// Looks how much memory is taken now.
+    fn measure(&mut self) {
+        let cleaner = self.job.as_ref().map_or(0, Job::bytes);
+        self.measure_with(cleaner);
+    }
+
+    /// The same with so many bytes of the cleaner.
+    fn measure_with(&mut self, cleaner: u64) {
+        let (overlay, changes) = self.journal.bytes();
+        self.tables.measure(overlay + changes + cleaner);
     }
 
     fn data_over(&mut self, at: u32, buffer: &Buffer, failed: bool) {
@@ -320,6 +333,7 @@ impl Engine for PartitionedVolume {
         match purpose {
             Purpose::Data(at) => self.data_over(at, &buffer, failed),
             Purpose::Flush => self.flush_over(failed),
+            Purpose::HostFlush(tag) => self.host_flush_over(tag, failed),
             Purpose::Log => self.log_over(failed),
             Purpose::Table => self.table_over(failed),
             Purpose::Root => self.root_over(failed),

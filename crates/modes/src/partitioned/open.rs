@@ -1,17 +1,16 @@
 //! Making and opening volumes of the modes `sung` and `han`.
 //!
 //! Opening reads the newest root, its catalog and tables, and applies the log blocks behind it in
-//! order, as long as Begin, Commit and checksum agree (Sung 2022, sec. III-E). It ends with a
-//! checkpoint (V10); before that counts the backing is as it was, so an opening that is cut is
-//! begun again with the same result.
+//! order (`replay.rs`). It ends with a checkpoint (V10); before that counts the backing is as it
+//! was, so an opening that is cut is begun again with the same result.
 
 use onefold_format::volume::{
     BLOCK_BYTES, BlockError, BodyBlock, Catalog, Root, TABLE_BLOCK_ENTRIES, TableBlock, TableEntry,
-    Transaction, VolumeLabel,
+    VolumeLabel,
 };
 use onefold_units::convert::{index, u32_from};
-use onefold_units::{Location, Nanos, Seq};
-use onefold_volume::parts::{damaged, fetch, locations, newest_in_slots, read_block};
+use onefold_units::{Location, Nanos};
+use onefold_volume::parts::{damaged, fetch, locations, newest_in_slots};
 use onefold_volume::{
     Backing, Engine, Frozen, IoFailed, MountError, Options, Recovery, Stats, ZoneError, settle,
 };
@@ -19,11 +18,8 @@ use onefold_volume::{
 use super::PartitionedVolume;
 use super::area::Areas;
 use super::regions::Regions;
+use super::replay::{READ_BLOCKS, read_each};
 use super::table::Table;
-use super::tables::Change;
-
-/// Blocks side by side that were lost to discarded transactions and are worth being a region.
-const GAP_BLOCKS_MIN: u32 = 64;
 
 /// Makes an empty volume. What the backing held is lost.
 pub(crate) fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
@@ -167,10 +163,10 @@ impl PartitionedVolume {
         let wanted = index(place.entries);
         let start = self.areas.slot_at(number, place.slot);
         let room = self.areas.slot_entries();
-        for block in 0..u32_from(wanted.min(room).div_ceil(TABLE_BLOCK_ENTRIES)) {
-            let at = Location::new(start + block);
-            let bytes = fetch(backing, "table", at)?;
-            let table = TableBlock::decode(&bytes[..], &self.uuid, at.raw().into());
+        let blocks = u32_from(wanted.min(room).div_ceil(TABLE_BLOCK_ENTRIES));
+        read_each(backing, "table", start..start + blocks, READ_BLOCKS, |at, bytes| {
+            let at = Location::new(at);
+            let table = TableBlock::decode(bytes, &self.uuid, at.raw().into());
             let table = table.map_err(damaged("table", at))?;
             let ours = table.image == place.image && index(table.partition.into()) == number;
             let ascend = entries.last().is_none_or(|last| table.entries.first() > Some(last));
@@ -179,7 +175,8 @@ impl PartitionedVolume {
                 return Err(damaged("table", at)(why));
             }
             entries.extend(table.entries);
-        }
+            Ok(true)
+        })?;
         if entries.len() == wanted {
             return Ok(entries);
         }
@@ -203,118 +200,5 @@ impl PartitionedVolume {
             }
         }
         Ok(())
-    }
-
-    /// Applies the transactions behind `seq`. Gives the number of the last one that was durable.
-    fn replay<B: Backing>(
-        &mut self,
-        backing: &mut B,
-        seq: u64,
-        recovery: &mut Recovery,
-    ) -> Result<u64, MountError> {
-        let mut found = Vec::new();
-        for file in 0..self.areas.rules().files {
-            self.read_file(backing, file, seq, &mut found, recovery)?;
-        }
-        found.sort_by_key(|transaction| transaction.seq);
-        let mut last = seq;
-        for transaction in &found {
-            if transaction.seq.raw() != last + 1 {
-                break;
-            }
-            last += 1;
-            for pair in &transaction.pairs {
-                let from = self.tables.find(pair.lba);
-                let to = pair.to.raw();
-                let change = if pair.to.is_block() { Change::Write { to } } else { Change::Trim };
-                self.tables.apply(&self.areas, pair.lba, from, change);
-                self.regions.used(to);
-            }
-        }
-        for number in 0..self.tables.list.len() {
-            self.tidy(number);
-        }
-        self.tables.measure();
-        self.journal = super::Journal::new(last, self.options.transaction_pairs);
-        self.current = self.areas.partition_written(self.regions.position());
-        self.free_after_cleaning = self.regions.blocks();
-        (recovery.seq, recovery.batches) = (last, last - seq);
-        Ok(found.last().map_or(seq, |newest| newest.seq.raw()))
-    }
-
-    /// One entry for each block of a partition, and no space lost to transactions that were
-    /// discarded: their addresses are reused (Sung 2022, sec. III-E). Short gaps are left to the
-    /// cleaner.
-    fn tidy(&mut self, number: usize) {
-        let range = self.areas.partition(number);
-        let mut taken = vec![false; index(range.end - range.start)];
-        let table = &mut self.tables.list[number].table;
-        let mut take = |at: u32| !std::mem::replace(&mut taken[index(at - range.start)], true);
-        table.iter().filter(|entry| !entry.invalid).for_each(|entry| {
-            take(entry.to.raw());
-        });
-        // A block that the cleaner filled still has the entry of the hole.
-        table.retain_invalid(&mut take);
-        for free in self.regions.pieces() {
-            for at in free.start.max(range.start)..free.end.min(range.end) {
-                take(at);
-            }
-        }
-        let mut gap = range.start..range.start;
-        for at in range.clone() {
-            let blank = self.areas.is_data(at) && !taken[index(at - range.start)];
-            if blank {
-                gap.end = at + 1;
-            }
-            if !blank || at + 1 == range.end {
-                if gap.end - gap.start >= GAP_BLOCKS_MIN {
-                    self.regions.add(gap);
-                }
-                gap = at + 1..at + 1;
-            }
-        }
-    }
-
-    /// Reads a log or map file up to its end: one block that is none may be torn, what lies behind
-    /// would be a gap.
-    fn read_file<B: Backing>(
-        &self,
-        backing: &mut B,
-        file: u32,
-        seq: u64,
-        found: &mut Vec<Transaction>,
-        recovery: &mut Recovery,
-    ) -> Result<(), MountError> {
-        let (mut last, mut misses) = (Seq::new(seq), 0);
-        for block in 0..self.areas.file_blocks() {
-            let at = self.areas.file_at(file, block);
-            recovery.headers += 1;
-            let bytes = read_block(backing, at.into())
-                .map_err(|_| MountError::Read { what: "log block", at: at.into() })?;
-            let decoded = Transaction::decode(&bytes[..], &self.uuid, at).ok();
-            let ours = decoded.filter(|one| {
-                one.incarnation == self.incarnation
-                    && u32::from(one.file) == file
-                    && one.seq > last
-                    && self.is_possible(one)
-            });
-            match ours {
-                Some(transaction) => {
-                    last = transaction.seq;
-                    found.push(transaction);
-                }
-                None if misses == 1 => return Ok(()),
-                None => misses += 1,
-            }
-        }
-        Ok(())
-    }
-
-    fn is_possible(&self, transaction: &Transaction) -> bool {
-        let logical = self.areas.logical_blocks();
-        transaction.pairs.iter().all(|pair| {
-            let placed = pair.to == Location::UNMAPPED || self.areas.is_data(pair.to.raw());
-            u64::from(pair.lba) < logical && placed
-        })
     }
 }

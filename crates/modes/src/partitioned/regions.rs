@@ -126,6 +126,13 @@ impl Regions {
     /// At recovery: a transaction placed a block here, so what comes before in order of use is
     /// used.
     pub(super) fn used(&mut self, at: u32) {
+        if !self.pieces().any(|piece| piece.contains(&at)) {
+            return;
+        }
+        if self.current.contains(&at) {
+            self.current.start = at + 1;
+            return;
+        }
         let mut all = self.clone();
         while let Some(piece) = all.next_piece() {
             if piece.contains(&at) {

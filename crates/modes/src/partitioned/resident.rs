@@ -160,7 +160,7 @@ impl PartitionedVolume {
             return self.freeze(Frozen::Checkpoint);
         }
         partition.table = Table::of(&entries);
-        self.tables.measure();
+        self.measure();
         let mut searches = std::mem::take(&mut self.searches);
         for search in &mut searches {
             self.search(search);
@@ -195,7 +195,7 @@ impl PartitionedVolume {
         let partition = &mut self.tables.list[number];
         if !partition.dirty {
             partition.leave();
-            return self.tables.measure();
+            return self.measure();
         }
         let entries: Vec<TableEntry> = partition.table.iter().copied().collect();
         let image = self.checkpoint.next_image;
@@ -227,7 +227,7 @@ impl PartitionedVolume {
             *left -= 1;
             if *left == 0 {
                 partition.leave();
-                self.tables.measure();
+                self.measure();
             }
         }
     }

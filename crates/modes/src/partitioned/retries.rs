@@ -13,7 +13,7 @@ impl PartitionedVolume {
         let tries = match self.ios.purpose(id) {
             _ if self.frozen.is_some() => 1,
             _ if write => u32::MAX,
-            Purpose::Flush | Purpose::Trim => 1,
+            Purpose::Flush | Purpose::HostFlush(_) | Purpose::Trim => 1,
             Purpose::Load { .. } => TRIES_MANY,
             _ => TRIES_FEW,
         };

@@ -24,8 +24,14 @@ pub(crate) struct Situation<'a> {
     pub(crate) left: Option<usize>,
     /// A write waits for space, or cleaning was asked for.
     pub(crate) wanted: bool,
-    /// Invalid entries of each partition.
-    pub(crate) invalid: &'a [u32],
+    /// The partition that is written.
+    pub(crate) current: usize,
+    /// Invalid / written blocks of a partition above which it is cleaned (`Options::clean_share`).
+    pub(crate) clean_share: f64,
+    /// Valid and invalid entries of each partition.
+    pub(crate) counts: &'a [(u32, u32)],
+    /// Invalid entries that the last cleaning of each partition left.
+    pub(crate) holes_left: &'a [u32],
 }
 
 /// A mode.

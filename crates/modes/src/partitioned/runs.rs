@@ -1,7 +1,7 @@
 //! Data of the host on its way to the backing.
 //!
 //! What lies side by side and was not sent becomes one request, as the block layer merges (Han
-//! 2021, sec. III-B). Reads of blocks that are on their way are served from here.
+//! 2021, sec. III-B), unless `Options::merge` says not to. Reads of blocks that are on their way are served from here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -44,11 +44,12 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Takes data for blocks that lie side by side.
-    pub(super) fn push(&mut self, at: Range<u32>, data: Option<&[u8]>, piece: Piece) {
+    /// Takes data for blocks that lie side by side; with `merge` for the request before it as well.
+    pub(super) fn push(&mut self, at: Range<u32>, data: Option<&[u8]>, piece: Piece, merge: bool) {
         let blocks = at.end - at.start;
         let bytes = data.unwrap_or_default();
-        if let Some(last) = self.queue.back()
+        if merge
+            && let Some(last) = self.queue.back()
             && let Some(run) = self.list.get_mut(last)
             && last + run.blocks == at.start
             && run.blocks + blocks <= RUN_BLOCKS_MAX

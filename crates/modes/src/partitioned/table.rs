@@ -35,6 +35,17 @@ pub(super) const fn invalid(lba: u32, to: u32) -> TableEntry {
 }
 
 impl Table {
+    /// A table of entries in any order, some of them twice.
+    pub(super) fn of_unsorted(mut entries: Vec<TableEntry>) -> Self {
+        // One comparison for all three fields, in their order.
+        entries.sort_unstable_by_key(|entry| {
+            let low = u128::from(entry.invalid) << 32 | u128::from(entry.to.raw());
+            u128::from(entry.lba) << 64 | low
+        });
+        entries.dedup();
+        Self::of(&entries)
+    }
+
     /// A table of entries that ascend.
     pub(super) fn of(entries: &[TableEntry]) -> Self {
         let invalid = entries.iter().filter(|entry| entry.invalid).count();

@@ -72,6 +72,8 @@ pub(super) struct Partition {
     counts: (u32, u32),
     /// Counts updates of all tables: the last one of this.
     pub(super) updated: u64,
+    /// Holes that the last cleaning of this partition alone left.
+    pub(super) holes_left: u32,
     /// Serves reads while the partition is cleaned (Han 2021, sec. III-D).
     pub(super) temporary: Option<Table>,
     /// It changed since its image was written.
@@ -204,12 +206,22 @@ impl Tables {
         (Some(to), [leave, Some(arrive)])
     }
 
-    /// Carries out a step in a table that is here.
-    pub(super) fn carry_out(&mut self, number: usize, step: Step) {
+    /// A table changes now. `written`: the host wrote a block to its partition.
+    pub(super) fn touch(&mut self, number: usize, written: bool) {
         self.updates += 1;
         let partition = &mut self.list[number];
         partition.dirty = true;
         partition.updated = self.updates;
+        if written && self.recent.first() != Some(&number) {
+            self.recent.retain(|other| *other != number);
+            self.recent.insert(0, number);
+        }
+    }
+
+    /// Carries out a step in a table that is here.
+    pub(super) fn carry_out(&mut self, number: usize, step: Step) {
+        self.touch(number, matches!(step, Step::Arrive { moved: false, .. }));
+        let partition = &mut self.list[number];
         match step {
             Step::Leave { lba, from, moved: true } => {
                 partition.table.remove(&valid(lba, from));
@@ -223,24 +235,12 @@ impl Tables {
                     temporary.invalidate(lba, old);
                 }
             }
-            Step::Arrive { lba, to, moved, stale } => {
+            Step::Arrive { lba, to, stale, .. } => {
                 if let Some(stale) = stale {
                     partition.table.remove(&invalid(stale, to));
                 }
                 partition.table.insert(valid(lba, to));
-                if !moved && self.recent.first() != Some(&number) {
-                    self.recent.retain(|other| *other != number);
-                    self.recent.insert(0, number);
-                }
             }
-        }
-    }
-
-    /// Carries out a change where all tables are here.
-    pub(super) fn apply(&mut self, areas: &Areas, lba: u32, from: Option<u32>, change: Change) {
-        let (_, steps) = Self::plan(areas, lba, from, change);
-        for (number, step) in steps.into_iter().flatten() {
-            self.carry_out(number, step);
         }
     }
 
@@ -261,9 +261,14 @@ impl Tables {
         self.list.iter().any(|partition| matches!(partition.state, State::Leaving(_)))
     }
 
-    /// Invalid entries of each partition.
-    pub(super) fn invalid_counts(&self) -> Vec<u32> {
-        self.list.iter().map(|partition| partition.counts().1).collect()
+    /// Valid and invalid entries of each partition.
+    pub(super) fn counts(&self) -> Vec<(u32, u32)> {
+        self.list.iter().map(Partition::counts).collect()
+    }
+
+    /// Whether a block was overwritten or trimmed and not filled since.
+    pub(super) fn has_holes(&self) -> bool {
+        self.list.iter().any(|partition| partition.counts().1 > 0)
     }
 
     /// All valid entries.
@@ -272,8 +277,8 @@ impl Tables {
         all.filter(|entry| !entry.invalid)
     }
 
-    /// Looks how much memory the tables take now.
-    pub(super) fn measure(&mut self) {
+    /// Looks how much memory the tables take now, beside so many other bytes.
+    pub(super) fn measure(&mut self, beside: u64) {
         let mut now = Memory::default();
         for partition in &self.list {
             now.valid_entries += u64::from(partition.counts().0);
@@ -286,7 +291,7 @@ impl Tables {
             }
         }
         now.peak_paper_bytes = self.memory.peak_paper_bytes.max(now.paper_bytes);
-        now.peak_real_bytes = self.memory.peak_real_bytes.max(now.real_bytes);
+        now.peak_real_bytes = self.memory.peak_real_bytes.max(now.real_bytes + beside);
         self.memory = now;
     }
 

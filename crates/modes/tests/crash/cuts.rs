@@ -5,7 +5,7 @@ use onefold_modes::open_read_only;
 use onefold_testkit::{budget, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, low32};
-use onefold_volume::{Frozen, IoKind, MountError, Refusal, Sent};
+use onefold_volume::{Frozen, IoKind, MountError, PaperFlush, Refusal, Sent};
 
 use crate::harness::disk::{Disk, Fate, Trimmed};
 use crate::harness::errors::assert_right_or_error;
@@ -219,7 +219,7 @@ fn dropped_flushes_and_paper_flush_are_noticed() {
         assert_eq!(losses(setup, false), 0);
         let dropped = losses(setup, true);
         assert!(dropped >= 5, "{mode:?}: dropped flushes were noticed {dropped} times of 20");
-        setup.options.paper_flush = true;
+        setup.options.paper_flush = PaperFlush::All;
         let paper = losses(setup, false);
         assert!(paper >= 5, "{mode:?}: missing flushes were noticed {paper} times of 20");
     }

@@ -15,6 +15,7 @@ struct Memory {
     bytes: Vec<u8>,
     written: u64,
     flushes: u64,
+    reads: u64,
 }
 
 fn offset(at: u64) -> usize {
@@ -23,6 +24,7 @@ fn offset(at: u64) -> usize {
 
 impl Backing for Memory {
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        self.reads += 1;
         bytes.copy_from_slice(&self.bytes[offset(at)..offset(at) + bytes.len()]);
         Ok(())
     }
@@ -97,7 +99,7 @@ impl Rig {
 
     fn with(mode: VolumeMode, logical: u64, options: Options) -> Self {
         let bytes = vec![0xEE; offset(BLOCKS)];
-        let mut memory = Memory { bytes, written: 0, flushes: 0 };
+        let mut memory = Memory { bytes, written: 0, flushes: 0, reads: 0 };
         format(&mut memory, &label(mode, BLOCKS, logical)).unwrap();
         let (volume, recovery) = open(&mut memory, BLOCKS, options).unwrap();
         assert!(recovery.clean && recovery.batches == 0, "{recovery:?}");
@@ -204,6 +206,7 @@ impl Rig {
         assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
         let mapped = self.model.iter().filter(|version| **version > 0).count() as u64;
         assert_eq!((inspection.mapped, inspection.checked), (mapped, mapped));
+        self.memory.reads = 0;
         let (volume, recovery) = open(&mut self.memory, BLOCKS, self.options).unwrap();
         assert_eq!(recovery, inspection.recovery);
         assert_eq!(recovery.clean, close, "{recovery:?}");
@@ -340,6 +343,79 @@ fn the_temporary_table_counts() {
         let blocks = rig.volume.downcast_ref::<PartitionedVolume>().unwrap().areas().data_blocks();
         let doubled = memory.peak_paper_bytes > blocks * 12;
         assert_eq!(doubled, mode == VolumeMode::Han, "{memory:?}");
+        // So do the two arrays of the cleaner, 8 B for each block of a partition.
+        assert!(rig.volume.stats().cleaned_segments > 0);
+        let partition = match mode {
+            VolumeMode::Sung => 2500,
+            _ => u64::from(Areas::default_partition(mode, BLOCKS)),
+        };
+        let least = memory.peak_paper_bytes + 2 * 8 * partition;
+        assert!(memory.peak_real_bytes > least, "{mode:?}: {memory:?}, at least {least}");
+    }
+}
+
+/// Han 2021, sec. III-A: a partition with too much invalid data is cleaned, also long after writes left
+/// it.
+#[test]
+fn partitions_of_han_with_too_many_holes_are_cleaned() {
+    let cleaned = |clean_share| {
+        let options = Options { clean_share, ..Options::default() };
+        let mut rig = Rig::with(VolumeMode::Han, 5000, options);
+        // One partition is full and has no hole when writes leave it.
+        for lba in (0..2600).step_by(100) {
+            rig.write(lba, 100);
+        }
+        for lba in (0..1500).step_by(100) {
+            rig.write(lba, 100);
+        }
+        rig.retry(|volume| volume.flush(1));
+        for _ in 0..10 {
+            rig.step();
+        }
+        rig.read_all();
+        rig.volume.stats().cleaned_segments
+    };
+    assert_eq!((cleaned(1.0), cleaned(0.7), cleaned(0.5)), (0, 0, 1));
+}
+
+/// What a replay makes of the log is what the volume had: places, holes, and the order of tables.
+/// Log blocks are read many at a time.
+#[test]
+fn a_replay_gives_the_tables_that_were_lost() {
+    for mode in MODES {
+        let mut rng = Rng::new(5);
+        let mut rig = Rig::new(mode, 5000);
+        rig.write(0, 250);
+        rig.reopen(true);
+        // A partition that `han` leaves is cleaned, which ends with a checkpoint.
+        let rounds = if mode == VolumeMode::Han { 12 } else { 32 };
+        for round in 0..rounds {
+            let lba = rng.below(3000);
+            rig.write(lba, 1 + rng.below(250));
+            if round % 4 == 0 {
+                rig.trim(lba, 30);
+                rig.retry(|volume| volume.flush(1));
+                rig.step();
+            }
+        }
+        rig.retry(|volume| volume.flush(1));
+        rig.step();
+        assert_eq!(rig.volume.stats().checkpoints, 0, "all is in the log");
+        let tables = |rig: &mut Rig| {
+            let volume = rig.volume.downcast_mut::<PartitionedVolume>().unwrap();
+            let of = |lba: u64| {
+                let range = Range { lba: Lba::new(lba), blocks: 1 };
+                (volume.look_up(u32::try_from(lba).unwrap()), volume.searches(range))
+            };
+            let blocks: Vec<_> = (0..5000).map(of).collect();
+            (blocks, volume.memory().valid_entries, volume.memory().invalid_entries)
+        };
+        let before = tables(&mut rig);
+        assert!(before.2 > 300, "{} holes", before.2);
+        rig.reopen(false);
+        assert_eq!(tables(&mut rig), before, "{mode:?}");
+        let reads = rig.memory.reads;
+        assert!(reads < 20, "{mode:?}: {reads} reads");
     }
 }
 
@@ -365,7 +441,8 @@ fn geometries_that_cannot_work_are_refused() {
     let refused = |mode, blocks, partition, logical| {
         let mut label = label(mode, blocks, logical);
         label.segment_blocks = partition;
-        let mut memory = Memory { bytes: vec![0; offset(blocks)], written: 0, flushes: 0 };
+        let mut memory =
+            Memory { bytes: vec![0; offset(blocks)], written: 0, flushes: 0, reads: 0 };
         match format(&mut memory, &label).unwrap_err() {
             MountError::Geometry(error) => error,
             other => panic!("{other}"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onefold_zoned::Sent;
 use serde::{Deserialize, Serialize};
 
 use super::finite;
@@ -117,6 +118,18 @@ impl ZonedVolume {
     pub fn sent(&self, cause: &str) -> u64 {
         let of = |device: &ZonedDevice| device.sent_pages.get(cause).copied().unwrap_or(0);
         self.devices.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// Those of `valid_copies` that went to devices of this name.
+    #[must_use]
+    pub fn valid_copies_to(&self, name: &str) -> u64 {
+        let to = self.devices.iter().filter(|device| device.name == name);
+        let causes = Sent::COPIES.map(Sent::name);
+        let of = |device: &ZonedDevice| {
+            let sent = causes.iter().filter_map(|cause| device.sent_pages.get(*cause));
+            sent.fold(0, |sum: u64, pages| sum.saturating_add(*pages))
+        };
+        to.map(of).fold(0, u64::saturating_add)
     }
 
     /// Reclaims of every action: started and aborted.

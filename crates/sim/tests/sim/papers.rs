@@ -71,15 +71,29 @@ fn transactions_are_as_large_and_as_old_as_they_may_be() {
     assert!(often > 100 && seldom < 10, "{often} and {seldom}");
 }
 
-/// The papers never flush the device (volume.md, section 3, V4).
+/// The papers never flush the device, and say nothing of flushes that pass the layer (volume.md, section 3, V4).
 #[test]
-fn the_papers_flush_nothing() {
+fn the_papers_flush_nothing_of_their_own() {
     let load = "randwrite,bs=4KiB,qd=8,requests=20k,flush_every=100";
     let (_, ours) = run("han", &[], load);
-    let (result, paper) = run("han", &["volume.paper_flush=true"], load);
+    let (result, own) = run("han", &["volume.paper_flush=own"], load);
+    let (_, all) = run("han", &["volume.paper_flush=all"], load);
     assert!(ours.flushes > 400, "two for each transaction: {}", ours.flushes);
     assert!(result.host.flush_requests > 190);
-    assert_eq!(paper.flushes, 0);
+    assert_eq!((own.flushes, all.flushes), (result.host.flush_requests, 0));
+}
+
+/// The layer of Sung 2022 is below the block layer, which merges.
+#[test]
+fn writes_are_merged_or_sent_as_they_come() {
+    let requests = |set: &str| {
+        let more = ["volume.op=0.5", "precondition.overwrite=0", set];
+        let (_, volume) = run("sung", &more, "randwrite,bs=4KiB,qd=128,requests=15k");
+        (volume.sent_pages["user"], volume.device.write_requests - volume.batches)
+    };
+    assert_eq!(requests("volume.merge=false"), (15_000, 15_000));
+    let (pages, merged) = requests("volume.merge=true");
+    assert!(pages == 15_000 && merged < 10_000, "{merged} requests");
 }
 
 #[test]

@@ -73,9 +73,13 @@ pub enum Metric {
     LongestStall,
     /// Devices with a volume: valid pages that were copied, those thrown away included ("valid page copies" of Choi 2022).
     ValidCopies,
+    /// Devices with a zoned volume: those of [`Metric::ValidCopies`] that went to the regular device.
+    ValidCopiesRegular,
+    /// Devices with a zoned volume: those of [`Metric::ValidCopies`] that went to the zoned device.
+    ValidCopiesZoned,
     /// Devices with a zoned volume: pages of the journal among the valid ones that were copied.
     JournalCopyShare,
-    /// Devices with a zoned volume: pages of the journal / pages written.
+    /// Devices with a zoned volume: pages of the journal, in place and appended / pages written.
     JournalShare,
     /// Devices with a volume: pages sent to all devices / pages written.
     PhysPerUser,
@@ -87,13 +91,15 @@ pub enum Metric {
     Aborted,
     /// Devices with a zoned volume: requests that waited for reclaim or for a free zone.
     Waits,
+    /// Devices with a volume: zones of the zoned device that were reset, which are its erases.
+    ZoneResets,
     /// Devices with a zoned volume: how often another zone took the journal than before.
     JournalMoves,
 }
 
 impl Metric {
     /// Every metric with a name of its own.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::TargetHitRatio,
         Self::TotalHitRatio,
         Self::TargetReadHitRatio,
@@ -113,6 +119,8 @@ impl Metric {
         Self::WafData,
         Self::LongestStall,
         Self::ValidCopies,
+        Self::ValidCopiesRegular,
+        Self::ValidCopiesZoned,
         Self::JournalCopyShare,
         Self::JournalShare,
         Self::PhysPerUser,
@@ -120,6 +128,7 @@ impl Metric {
         Self::Reclaims,
         Self::Aborted,
         Self::Waits,
+        Self::ZoneResets,
         Self::JournalMoves,
     ];
 
@@ -158,6 +167,8 @@ impl Metric {
             Self::WafData => "waf_data",
             Self::LongestStall => "longest_stall",
             Self::ValidCopies => "valid_copies",
+            Self::ValidCopiesRegular => "valid_copies_regular",
+            Self::ValidCopiesZoned => "valid_copies_zoned",
             Self::JournalCopyShare => "journal_copy_share",
             Self::JournalShare => "journal_share",
             Self::PhysPerUser => "phys_per_user",
@@ -165,6 +176,7 @@ impl Metric {
             Self::Reclaims => "reclaims",
             Self::Aborted => "aborted",
             Self::Waits => "waits",
+            Self::ZoneResets => "zone_resets",
             Self::JournalMoves => "journal_moves",
         }
     }
@@ -193,6 +205,8 @@ impl Metric {
             Self::WafData => "write amplification of data",
             Self::LongestStall => "longest wait for the volume",
             Self::ValidCopies => "valid pages copied",
+            Self::ValidCopiesRegular => "valid pages copied to the regular device",
+            Self::ValidCopiesZoned => "valid pages copied to the zoned device",
             Self::JournalCopyShare => "share of the journal in what was copied",
             Self::JournalShare => "share of the journal in what was written",
             Self::PhysPerUser => "written to devices / written by the load",
@@ -200,6 +214,7 @@ impl Metric {
             Self::Reclaims => "reclaims begun",
             Self::Aborted => "share of the reclaims given up",
             Self::Waits => "requests that waited for a zone",
+            Self::ZoneResets => "zones reset",
             Self::JournalMoves => "moves of the journal to another zone",
         }
     }
@@ -221,8 +236,11 @@ impl Metric {
                 | Self::OpsPerSecond
                 | Self::FlashPages
                 | Self::ValidCopies
+                | Self::ValidCopiesRegular
+                | Self::ValidCopiesZoned
                 | Self::Reclaims
                 | Self::Waits
+                | Self::ZoneResets
                 | Self::JournalMoves
         );
         !self.is_time() && !is_ratio && !is_amount
@@ -264,6 +282,8 @@ impl Metric {
                 | Self::WafData
                 | Self::LongestStall
                 | Self::ValidCopies
+                | Self::ValidCopiesRegular
+                | Self::ValidCopiesZoned
                 | Self::JournalCopyShare
                 | Self::JournalShare
                 | Self::PhysPerUser
@@ -271,6 +291,7 @@ impl Metric {
                 | Self::Reclaims
                 | Self::Aborted
                 | Self::Waits
+                | Self::ZoneResets
                 | Self::JournalMoves
         )
     }

@@ -81,6 +81,7 @@ fn of_volume(run: &RunResult, metric: Metric) -> Option<f64> {
                 Some(float(volume.sent_pages.get("cleaning").copied().unwrap_or(0)))
             }
             Metric::PhysPerUser => Some(volume.waf_host),
+            Metric::ZoneResets => Some(float(volume.zone_resets)),
             _ => None,
         };
     };
@@ -89,9 +90,13 @@ fn of_volume(run: &RunResult, metric: Metric) -> Option<f64> {
     let (started, aborted) = zoned.reclaims_total();
     match metric {
         Metric::ValidCopies => Some(float(zoned.valid_copies)),
+        Metric::ValidCopiesRegular => Some(float(zoned.valid_copies_to("regular"))),
+        Metric::ValidCopiesZoned => Some(float(zoned.valid_copies_to("zoned"))),
         // Nothing that was copied was the journal's.
         Metric::JournalCopyShare => Some(ratio(zoned.journal_copies, zoned.valid_copies)),
-        Metric::JournalShare => of_written(zoned.sent("journal")),
+        Metric::JournalShare => {
+            of_written(total([zoned.sent("journal"), zoned.sent("journal_appended")]))
+        }
         Metric::PhysPerUser => of_written(written).map(|_| zoned.phys_per_user),
         Metric::ZeroFill => {
             of_written(total([zoned.sent("zero_fill"), zoned.sent("zero_fill_aborted")]))
@@ -99,6 +104,9 @@ fn of_volume(run: &RunResult, metric: Metric) -> Option<f64> {
         Metric::Reclaims => Some(float(started)),
         Metric::Aborted => (started > 0).then(|| ratio(aborted, started)),
         Metric::Waits => Some(float(waits(zoned))),
+        Metric::ZoneResets => {
+            Some(float(total(zoned.devices.iter().map(|device| device.resets))))
+        }
         Metric::JournalMoves => Some(float(zoned.journal_moves)),
         _ => None,
     }
@@ -115,9 +123,35 @@ fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::metric;
+    use onefold_sim::result::{RunResult, ZonedDevice, ZonedVolume};
+
+    use super::{metric, of_run};
     use crate::file::Metric;
     use crate::{Row, TenantRow};
+
+    /// The share of the journal left out what is appended to zones of its own.
+    #[test]
+    fn the_journal_is_counted_wherever_it_lies() {
+        let device = |name: &str, sent: &[(&str, u64)]| ZonedDevice {
+            name: name.to_owned(),
+            sent_pages: sent.iter().map(|(cause, pages)| ((*cause).to_owned(), *pages)).collect(),
+            ..ZonedDevice::default()
+        };
+        let mut run = RunResult::default();
+        run.host.write_pages = 10;
+        run.zoned_volume = Some(ZonedVolume {
+            devices: vec![
+                device("regular", &[("journal", 2), ("reclaim_seq_data", 7)]),
+                device("zoned", &[("journal_appended", 3), ("reclaim_buf", 4), ("user", 9)]),
+            ],
+            ..ZonedVolume::default()
+        });
+        assert_eq!(of_run(&run, Metric::JournalShare), Some(0.5));
+        run.zoned_volume.as_mut().unwrap().devices[1].resets = 6;
+        assert_eq!(of_run(&run, Metric::ZoneResets), Some(6.0));
+        assert_eq!(of_run(&run, Metric::ValidCopiesRegular), Some(7.0));
+        assert_eq!(of_run(&run, Metric::ValidCopiesZoned), Some(4.0));
+    }
 
     /// Found by fuzzing: sums of counts that a damaged file of results holds were a panic.
     #[test]

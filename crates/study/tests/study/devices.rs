@@ -121,6 +121,12 @@ kind = "zones"
 [[figure]]
 metric = "valid_copies"
 baseline = "off"
+[[figure]]
+metric = "valid_copies_regular"
+kind = "table"
+[[figure]]
+metric = "valid_copies_zoned"
+kind = "table"
 
 [[check]]
 id = "C1"
@@ -154,7 +160,11 @@ fn numbers_are_means_over_seeds() {
         .iter()
         .map(onefold_study::report::Point::value)
         .collect();
-    assert_eq!(shown, [Some(1.0), Some(mean(one) / mean(off))]);
+    assert_eq!(shown, [Some(1.0), Some(mean(one) / mean(off.clone()))]);
+    let first = |figure: usize| report.figures[figure].groups[0].policies[0].value().unwrap();
+    let apart = [first(2), first(3)];
+    assert!(apart[1] > 0.0, "{apart:?}");
+    assert!((apart.iter().sum::<f64>() - mean(off)).abs() < 1e-6, "{apart:?}");
     let page = onefold_study::report::html(&study, &summary.rows, &report);
     assert!(page.contains("pages of the journal written"), "the zones of the journal are drawn");
     let refused = self::study(&ZONED.replace("seeds = 3", "seeds = 0")).unwrap_err();

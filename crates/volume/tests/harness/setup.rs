@@ -6,8 +6,8 @@ use onefold_format::volume::{
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{
-    Acknowledge, CleanMove, JournalStreams, MemberId, Options, TRANSACTION_PAIRS_MAX, Trim, Victim,
-    drive, mount, settle,
+    Acknowledge, CleanMove, JournalStreams, MemberId, Options, PaperFlush, TRANSACTION_PAIRS_MAX,
+    Trim, Victim, drive, mount, settle,
 };
 
 use super::disk::Disk;
@@ -65,7 +65,9 @@ pub(crate) const OPTIONS: Options = Options {
     commit_age: Nanos::new(1 << 50),
     table_bytes: u64::MAX,
     give_up_zones: false,
-    paper_flush: false,
+    paper_flush: PaperFlush::None,
+    merge: true,
+    clean_share: 1.0,
     preload: 128,
 };
 

@@ -19,6 +19,7 @@ impl PartitionedVolume {
             piece.start = piece.start.max(end).min(piece.end);
         }
         job.pieces.retain(|piece| !piece.is_empty());
+        self.measure_with(job.bytes());
         job.sides = [None, None];
         (job.head, job.tail) = (0, 0);
         for (number, partition) in self.tables.list.iter_mut().enumerate() {
@@ -49,7 +50,7 @@ impl PartitionedVolume {
             partition.dirty |= partition.table.invalid_count() != before;
             job.to_free.pop();
         }
-        self.tables.measure();
+        self.measure();
         self.held.extend(job.pieces.iter().cloned());
         if job.moved || !job.pieces.is_empty() {
             self.checkpoint.wanted = true;
@@ -82,7 +83,11 @@ impl PartitionedVolume {
         self.free_after_cleaning = self.regions.blocks();
         self.stats.cleaned_segments += match job.scope {
             Scope::All => u64_from(self.tables.list.len()),
-            Scope::Partition(_) => 1,
+            Scope::Partition(number) => {
+                let partition = &mut self.tables.list[number];
+                partition.holes_left = partition.counts().1;
+                1
+            }
         };
     }
 }

@@ -15,7 +15,7 @@ mod free;
 
 use std::ops::Range;
 
-use onefold_units::convert::{float, floor_u64, index};
+use onefold_units::convert::{float, floor_u64, index, u64_from};
 use onefold_volume::{Buffer, Frozen, IoKind, Sent};
 
 use super::PartitionedVolume;
@@ -115,6 +115,12 @@ impl Job {
         blocks.map(|at| areas.partition_of(at)).chain(self.to_free.last().copied()).collect()
     }
 
+    /// Bytes of the arrays that it looks at.
+    pub(super) fn bytes(&self) -> u64 {
+        let slots: usize = self.sides.iter().flatten().map(|side| side.slots.capacity()).sum();
+        u64_from(slots * size_of::<Slot>())
+    }
+
     /// The first block from `at` on that is cleaned.
     fn at_or_after(&self, at: u32) -> Option<u32> {
         self.pieces.iter().find(|piece| at < piece.end).map(|piece| at.max(piece.start))
@@ -192,7 +198,10 @@ impl PartitionedVolume {
             free_wanted: floor_u64(self.options.free_share * float(self.areas.data_blocks())),
             left: self.left.pop_front(),
             wanted: self.want_cleaning || short,
-            invalid: &self.tables.invalid_counts(),
+            current: self.current,
+            clean_share: self.options.clean_share,
+            counts: &self.tables.counts(),
+            holes_left: &self.tables.list.iter().map(|one| one.holes_left).collect::<Vec<_>>(),
         };
         let Some(scope) = (self.areas.rules().choose)(&situation) else { return };
         self.want_cleaning = false;
@@ -250,7 +259,7 @@ impl PartitionedVolume {
         {
             let partition = &mut self.tables.list[number];
             partition.temporary = Some(partition.table.clone());
-            self.tables.measure();
+            self.measure();
         }
         job.phase = Phase::Move;
         self.step_moves(job);
