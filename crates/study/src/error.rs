@@ -169,6 +169,16 @@ pub enum StudyError {
         /// What the parser says.
         message: String,
     },
+    /// A line of a kept table is not one.
+    #[error("{}, line {line}: no table of results: {message}", path.display())]
+    NoTable {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// What is wrong with it.
+        message: String,
+    },
     /// Another run uses the folder.
     #[error("the results in {} are being written by another run", path.display())]
     Busy {
@@ -198,7 +208,7 @@ impl StudyError {
             | Self::Preset(_) => Fault::Study,
             Self::Trace { .. } => Fault::Trace,
             Self::Busy { .. } => Fault::Busy,
-            Self::Results { .. } | Self::Damaged { .. } => Fault::Run,
+            Self::Results { .. } | Self::Damaged { .. } | Self::NoTable { .. } => Fault::Run,
         }
     }
 
@@ -221,6 +231,7 @@ impl StudyError {
             Self::Trace { .. } => "study::trace",
             Self::Results { .. } => "study::results",
             Self::Damaged { .. } => "study::damaged_results",
+            Self::NoTable { .. } => "study::damaged_table",
             Self::Busy { .. } => "study::busy",
         }
     }
@@ -238,6 +249,9 @@ impl StudyError {
             Self::UnknownKey { known, .. } => Some(format!("use one of {}", known.join(", "))),
             Self::Damaged { .. } => {
                 Some("delete that line: `onefold study run` computes its point again".to_owned())
+            }
+            Self::NoTable { .. } => {
+                Some("write it again: `onefold study export STUDY.toml -o FILE.csv`".to_owned())
             }
             Self::Busy { .. } => Some("wait for it, or give another folder with -o".to_owned()),
             Self::Foreign { .. } => Some("name another folder with -o".to_owned()),

@@ -17,6 +17,7 @@ mod error;
 mod export;
 mod file;
 mod in_one_step;
+mod kept;
 mod key;
 mod latency;
 pub mod report;
@@ -26,20 +27,23 @@ mod status;
 mod store;
 mod stream;
 mod summary;
+mod verify;
 
 pub use error::{Fault, StudyError};
 pub use export::columns_markdown;
 pub use file::{
     Base, Bound, Check, Claim, Comparison, Coordinate, DeviceChoice, DeviceLoad, Devices, Figure,
-    FigureKind, GridText, Headline, Input, Metric, OWN_AXES, PolicyChoice, Source, Study, Subject,
-    Term, Verdict, WarmUp, Workload, keep_grid,
+    FigureKind, GridText, Headline, Input, Metric, OWN_AXES, PolicyChoice, Published,
+    PublishedRange, Source, Study, Subject, Term, Verdict, WarmUp, Workload, keep_grid,
 };
+pub use kept::{Kept, Table, read as read_table, table};
 pub use latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};
 pub use row::{AreaHitsRow, AreaRow, Latency, LatencyRow, Program, Row, TenantRow};
 pub use run::{Control, Options, Progress, run};
 pub use status::{Status, WorkloadStatus, rows, status};
 pub use store::Results;
 pub use summary::Summary;
+pub use verify::{Difference, Verified, verify};
 
 /// Value of the key `schema` in study files and in the results.
 pub const SCHEMA: &str = "onefold.study/1";

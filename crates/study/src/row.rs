@@ -6,6 +6,7 @@ use onefold_units::convert::float;
 use serde::{Deserialize, Serialize};
 
 use crate::file::{Coordinate, Study, Subject, Workload};
+use crate::kept::Kept;
 
 /// Version and commit of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +58,9 @@ pub struct Row {
     /// distributions and series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RunResult>>,
+    /// Its numbers, if it comes from a kept table instead.
+    #[serde(skip)]
+    pub kept: Option<Box<Kept>>,
     /// CPU seconds of the policy or of the run with its preconditioning: the only number that depends on the machine.
     pub cpu_s: f64,
 }

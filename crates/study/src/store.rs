@@ -64,6 +64,11 @@ impl Results {
         Ok(Self { folder: folder.to_path_buf(), rows, file: Some(file) })
     }
 
+    /// Nothing yet, and in no folder.
+    pub(crate) fn in_memory() -> Self {
+        Self { folder: PathBuf::new(), rows: BTreeMap::new(), file: None }
+    }
+
     /// The folder.
     #[must_use]
     pub fn folder(&self) -> &Path {

@@ -1,6 +1,7 @@
 //! `onefold study`.
 
 mod grid;
+mod kept;
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -37,6 +38,10 @@ pub(crate) enum Study {
     Status(Common),
     /// Draw the figures of a study as one HTML page, or print them (--format table or json)
     Report(ReportArgs),
+    /// Write the numbers that figures, averages and checks use as a small table, which --results of report, check and verify reads
+    Export(Common),
+    /// Run a sample of points again and compare it with a table of `export`; exit code 1 if a number is another
+    Verify(kept::VerifyArgs),
     /// Compare the results with what the study says they must show; exit code 1 if a check comes out
     /// otherwise or lacks numbers
     Check(Common),
@@ -48,7 +53,8 @@ pub(crate) struct Common {
     /// The study file
     #[arg(value_name = "STUDY.toml")]
     study: PathBuf,
-    /// Folder of the results [default: the name of the study file with -results]
+    /// Folder of the results [default: the name of the study file with -results]; report, check and verify also take a table that
+    /// `export` wrote
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
     /// Only this workload (may be given often)
@@ -123,6 +129,9 @@ pub(crate) struct ReportArgs {
     common: Common,
     #[command(flatten)]
     question: QuestionArgs,
+    /// Write each figure that is drawn as an SVG file into this folder; the page itself only with -o
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
 }
 
 /// Arguments of `onefold study run`.
@@ -163,6 +172,8 @@ impl Study {
             Self::Grid(args) => args.run(global),
             Self::Status(common) => common.status(global),
             Self::Report(args) => args.run(global),
+            Self::Export(common) => common.export(global),
+            Self::Verify(args) => args.run(global),
             Self::Check(common) => common.check(global),
         }
     }
@@ -187,6 +198,7 @@ impl Common {
     }
 
     fn status(&self, global: &Global) -> Result<ExitCode, CliError> {
+        self.expect_folder("a table does not say what is left to run")?;
         let (study, options) = self.load(global)?;
         let status = status(&study, &options)?;
         let text = match global.format() {
@@ -199,10 +211,19 @@ impl Common {
 
     /// The study and its results, of which there are some.
     fn results(&self, global: &Global) -> Result<(File, Vec<Row>), CliError> {
-        let (study, options) = self.load(global)?;
-        let rows = onefold_study::rows(&study, &options)?;
+        let (study, rows, place) = match &self.results {
+            Some(path) if kept::is_table(path) => {
+                let (study, table) = self.table(path, global)?;
+                (study, table.rows, path.clone())
+            }
+            _ => {
+                let (study, options) = self.load(global)?;
+                let rows = onefold_study::rows(&study, &options)?;
+                (study, rows, options.folder)
+            }
+        };
         if rows.is_empty() {
-            let text = format!("no results of this study are in {}", options.folder.display());
+            let text = format!("no results of this study are in {}", place.display());
             return Err(CliError::new(Exit::Failed, "study::no_results", text)
                 .help("`onefold study run` first, or name their folder with --results"));
         }
@@ -244,15 +265,20 @@ impl ReportArgs {
     fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         // What is asked on the command line is read there.
         let is_read_there = self.question.is_asked() && global.output.is_none();
-        let is_page = global.named == Some(Named::Html) || global.named.is_none() && !is_read_there;
+        let is_drawn = self.figures.is_some() && global.output.is_none();
+        let is_page = global.named == Some(Named::Html)
+            || global.named.is_none() && !is_read_there && !is_drawn;
         if is_page {
             global.expect_page_can_go()?;
         }
         let (study, rows) = self.common.results(global)?;
         let report = self.question.report(&study, &rows)?;
+        if let Some(folder) = &self.figures {
+            kept::draw(folder, (&study, &rows, &report), global)?;
+        }
         if is_page {
             global.write(&report::html(&study, &rows, &report))?;
-        } else {
+        } else if !is_drawn || global.named.is_some() {
             global.emit(&match global.format() {
                 Format::Table => report::text(&report),
                 Format::Json => json(&report),
@@ -267,6 +293,7 @@ impl ReportArgs {
 
 impl RunArgs {
     fn run(self, global: &Global) -> Result<ExitCode, CliError> {
+        self.common.expect_folder("a run keeps more than a table has")?;
         let (study, mut options) = self.common.load(global)?;
         self.question.question(&study)?;
         if let Some(folder) = &global.output {

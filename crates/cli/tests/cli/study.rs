@@ -256,3 +256,55 @@ fn a_simulation_logs_each_request() {
     assert!(message(&refused).contains("log.csv exists, expected a new file"));
     assert!(message(&run("no/log.csv")).contains("cannot write the latency log no/log.csv"));
 }
+
+#[test]
+fn export_is_read_back_and_verified() {
+    let folder = folder("study_export");
+    stdout(&onefold(&folder, "run demo.toml --threads 2 --quiet"));
+    let made = onefold(&folder, "export demo.toml -o demo.csv");
+    assert!(message(&made).starts_with("table of 8 points: demo.csv"), "{}", message(&made));
+    let kept = fs::read_to_string(folder.join("demo.csv")).unwrap();
+    assert!(kept.starts_with("workload,label,size_bytes,seed,point,error"), "{kept}");
+    assert_eq!(kept.lines().count(), 9);
+
+    let table = |results: &str| {
+        stdout(&onefold(&folder, &format!("report demo.toml --format table --results {results}")))
+    };
+    assert_eq!(table("demo.csv"), table("demo-results"));
+    let drawn = onefold(&folder, "report demo.toml --results demo.csv --figures drawn");
+    assert_eq!((stdout(&drawn), message(&drawn)), (String::new(), "2 figures: drawn".to_owned()));
+    let svg = fs::read_to_string(folder.join("drawn/demo-hit-ratio-of-the-target.svg")).unwrap();
+    assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"") && svg.len() < 60_000);
+
+    let same = onefold(&folder, "verify demo.toml --results demo.csv --points 3");
+    assert!(same.status.success());
+    assert!(message(&same).starts_with("3 points were run again: all "), "{}", message(&same));
+    let refused = [
+        ("verify demo.toml", "--results names no table"),
+        (
+            "run demo.toml --results demo.csv",
+            "expected a folder: a run keeps more than a table has",
+        ),
+        ("status demo.toml --results demo.csv", "expected a folder"),
+        ("export demo.toml --results demo.csv", "expected a folder"),
+        ("export demo.toml --format json", "the table is CSV"),
+        ("report demo.toml --results none.csv", "cannot read none.csv"),
+    ];
+    for (arguments, expected) in refused {
+        let output = onefold(&folder, arguments);
+        assert!(
+            !output.status.success() && message(&output).contains(expected),
+            "{}",
+            message(&output)
+        );
+    }
+    // Every number of every line is another.
+    fs::write(folder.join("demo.csv"), kept.replace("0.", "1.")).unwrap();
+    let other = onefold(&folder, "verify demo.toml --results demo.csv");
+    assert_eq!(other.status.code(), Some(1));
+    let text = message(&other);
+    assert!(
+        text.contains(" in the table and ") && text.contains("are not those of demo.csv"),
+        "{text}"
+    );
+}

@@ -4,7 +4,7 @@ use super::markup::Markup;
 use super::plot;
 use crate::result::RunResult;
 
-const STYLE: &str = include_str!("style.css");
+pub(super) const STYLE: &str = include_str!("style.css");
 
 /// What the head of each page says, so that an older report can be told from other pages.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"Onefold\"";

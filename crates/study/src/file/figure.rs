@@ -3,6 +3,8 @@
 use onefold_sim::result::{Column, ColumnKind, column};
 use serde::{Serialize, Serializer};
 
+use super::Published;
+
 /// How a figure shows its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -347,6 +349,9 @@ pub struct Figure {
     pub baseline: Option<String>,
     /// Ids of the checks that are shown beside it.
     pub checks: Vec<String>,
+    /// What the figure of the paper shows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 impl Figure {
@@ -366,6 +371,7 @@ impl Figure {
             latency: None,
             baseline: None,
             checks: Vec::new(),
+            published: Vec::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod headline;
 mod latency;
 mod lists;
 mod parse;
+mod published;
 mod reader;
 mod show;
 mod written;
@@ -26,6 +27,7 @@ pub use devices::{Base, DeviceChoice, DeviceLoad, Devices};
 pub use figure::{Figure, FigureKind, Metric};
 pub use headline::Headline;
 pub(crate) use parse::scaled;
+pub use published::{Published, PublishedRange};
 pub use written::{GridText, keep_grid};
 
 /// A grid of policies, sizes and workloads.

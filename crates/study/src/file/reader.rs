@@ -105,8 +105,18 @@ impl<'a> Table<'a> {
 
     /// The tables of `[[key]]`.
     pub(crate) fn tables(&self, key: &'static str, keys: Keys) -> Result<Vec<Self>, StudyError> {
+        let tables = self.tables_with_places(key, keys)?;
+        Ok(tables.into_iter().map(|(table, _)| table).collect())
+    }
+
+    /// The tables of `[[key]]`, each with the value that a refusal of the whole table names.
+    pub(crate) fn tables_with_places(
+        &self,
+        key: &'static str,
+        keys: Keys,
+    ) -> Result<Vec<(Self, Field<'a>)>, StudyError> {
         let Some(field) = self.get(key) else { return Ok(Vec::new()) };
-        field.items()?.iter().map(|item| item.table(keys)).collect()
+        field.items()?.into_iter().map(|item| Ok((item.table(keys)?, item))).collect()
     }
 }
 
@@ -219,6 +229,20 @@ impl<'a> Field<'a> {
             let hint = near.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
             self.refuse(format_args!("expected one of {}{hint}", names.join(", ")))
         })
+    }
+
+    /// One of the names that a study has.
+    pub(crate) fn one_of(&self, all: &[&str]) -> Result<String, StudyError> {
+        let name = self.name()?;
+        if all.contains(&name.as_str()) {
+            return Ok(name);
+        }
+        Err(self.refuse(format_args!("expected one of {}", all.join(", "))))
+    }
+
+    /// A list of names that a study has.
+    pub(crate) fn names_of(&self, all: &[&str]) -> Result<Vec<String>, StudyError> {
+        self.items()?.iter().map(|item| item.one_of(all)).collect()
     }
 
     /// The items of a list.

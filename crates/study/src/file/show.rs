@@ -5,7 +5,7 @@ use onefold_sim::result::columns;
 
 use super::lists::{DEVICE_MOST, items};
 use super::reader::{Field, Keys, Table};
-use super::{Check, Claim, Figure, FigureKind, Headline, Metric, Study, Verdict};
+use super::{Check, Claim, Figure, FigureKind, Headline, Metric, Study, Verdict, published};
 use crate::StudyError;
 
 const FIGURE: Keys = Keys {
@@ -21,6 +21,7 @@ const FIGURE: Keys = Keys {
         "policies",
         "baseline",
         "checks",
+        "published",
     ],
 };
 const HEADLINE: Keys = Keys {
@@ -49,7 +50,7 @@ fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
     let bounds = parsed.bounds.iter().map(|bound| bound.name());
     let labels: Vec<&str> = policies(parsed).chain(bounds).collect();
     let ids: Vec<&str> = parsed.checks.iter().map(|check| check.id.as_str()).collect();
-    Ok(Figure {
+    let figure = Figure {
         title: table.or("title", whole.title.clone(), Field::name)?,
         note: table.or("note", String::new(), text)?,
         kind: table
@@ -57,11 +58,13 @@ fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
         workloads: workloads(table, parsed)?,
         sizes: sizes(table, parsed)?,
         latency: latency(table, whole.metric, parsed)?,
-        policies: table.or("policies", Vec::new(), |field| names(field, &labels))?,
-        baseline: table.get("baseline").map(|field| one_of(&field, &labels)).transpose()?,
-        checks: table.or("checks", Vec::new(), |field| names(field, &ids))?,
+        policies: table.or("policies", Vec::new(), |field| field.names_of(&labels))?,
+        baseline: table.get("baseline").map(|field| field.one_of(&labels)).transpose()?,
+        checks: table.or("checks", Vec::new(), |field| field.names_of(&ids))?,
         ..whole
-    })
+    };
+    let published = published::published(table, &figure, parsed)?;
+    Ok(Figure { published, ..figure })
 }
 
 fn headline(table: &Table<'_>, parsed: &Study) -> Result<Headline, StudyError> {
@@ -73,8 +76,8 @@ fn headline(table: &Table<'_>, parsed: &Study) -> Result<Headline, StudyError> {
     Ok(Headline {
         metric,
         latency: latency(table, metric, parsed)?,
-        policy: one_of(&policy, &labels)?,
-        baselines: names(&baselines, &labels)?,
+        policy: policy.one_of(&labels)?,
+        baselines: baselines.names_of(&labels)?,
         workloads: workloads(table, parsed)?,
         sizes: sizes(table, parsed)?,
         published: table.or("published", String::new(), text)?,
@@ -163,7 +166,7 @@ fn latency(
         );
     }
     let labels: Vec<&str> = parsed.latencies.iter().map(|choice| choice.label.as_str()).collect();
-    one_of(&field, &labels).map(Some)
+    field.one_of(&labels).map(Some)
 }
 
 fn text(field: &Field<'_>) -> Result<String, StudyError> {
@@ -176,19 +179,7 @@ fn policies(parsed: &Study) -> impl Iterator<Item = &str> {
 
 fn workloads(table: &Table<'_>, parsed: &Study) -> Result<Vec<String>, StudyError> {
     let all: Vec<&str> = parsed.workloads.iter().map(|w| w.name.as_str()).collect();
-    table.or("workloads", Vec::new(), |field| names(field, &all))
-}
-
-fn names(field: &Field<'_>, all: &[&str]) -> Result<Vec<String>, StudyError> {
-    field.items()?.iter().map(|item| one_of(item, all)).collect()
-}
-
-fn one_of(field: &Field<'_>, all: &[&str]) -> Result<String, StudyError> {
-    let name = field.name()?;
-    if all.contains(&name.as_str()) {
-        return Ok(name);
-    }
-    Err(field.refuse(format_args!("expected one of {}", all.join(", "))))
+    table.or("workloads", Vec::new(), |field| field.names_of(&all))
 }
 
 /// A part of the sizes of the study.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::value::{mean, rows_of, shown};
 use super::with_latency;
 use crate::Row;
-use crate::file::{Figure, Metric, Study};
+use crate::file::{Figure, Metric, PublishedRange, Study};
 
 /// The numbers of one figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,6 +24,8 @@ pub struct Data {
 /// The numbers of one workload and size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
+    /// Name of the workload.
+    pub name: String,
     /// Label of the workload.
     pub workload: String,
     /// Size of the buffer in bytes.
@@ -32,6 +34,9 @@ pub struct Group {
     pub policies: Vec<Point>,
     /// One per bound.
     pub bounds: Vec<Point>,
+    /// What the figure of the paper shows, one per policy; empty if nothing of this group was published.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Option<PublishedRange>>,
 }
 
 /// One number.
@@ -47,6 +52,12 @@ pub enum Point {
 }
 
 impl Data {
+    /// Whether a group of it has published numbers.
+    #[must_use]
+    pub fn has_published(&self) -> bool {
+        self.groups.iter().any(|group| !group.published.is_empty())
+    }
+
     /// The title, with the latency model if it has one and with what all numbers are divided by.
     #[must_use]
     pub fn title(&self) -> String {
@@ -69,21 +80,24 @@ impl Point {
     }
 }
 
-pub(super) fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
+/// The figures of a study, or those that one without figures gets.
+pub(crate) fn shown_figures(study: &Study) -> Vec<Figure> {
+    if !study.figures.is_empty() {
+        return study.figures.clone();
+    }
     let default = match &study.devices {
         // All its points are in one table.
-        Some(devices) if devices.is_grid() && study.figures.is_empty() => return Vec::new(),
+        Some(devices) if devices.is_grid() => return Vec::new(),
         Some(_) => [Metric::Bandwidth, Metric::Waf],
         None => [Metric::TargetHitRatio, Metric::TotalHitRatio],
     };
-    let default = default.map(Figure::of);
     let has_target = study.workloads.iter().any(|workload| workload.target().is_some());
-    let figures: Vec<&Figure> = if study.figures.is_empty() {
-        default.iter().filter(|figure| has_target || !figure.metric.is_of_target()).collect()
-    } else {
-        study.figures.iter().collect()
-    };
-    figures.into_iter().map(|figure| data(study, rows, figure)).collect()
+    let applies = |figure: &Figure| has_target || !figure.metric.is_of_target();
+    default.map(Figure::of).into_iter().filter(applies).collect()
+}
+
+pub(super) fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
+    shown_figures(study).iter().map(|figure| data(study, rows, figure)).collect()
 }
 
 fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
@@ -100,10 +114,12 @@ fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
             move |label: &String| point(&of(label, bound), figure.metric, baseline(figure, &of))
         };
         let group = Group {
+            name: workload.name.clone(),
             workload: workload.label.clone(),
             size_bytes: size,
             policies: policies.iter().map(point(false)).collect(),
             bounds: bounds.iter().map(point(true)).collect(),
+            published: published(figure, (&workload.name, size), &policies),
         };
         let mut points = group.policies.iter().chain(&group.bounds);
         if points.any(|point| *point != Point::Nothing) {
@@ -111,6 +127,20 @@ fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
         }
     }
     Data { figure: figure.clone(), policies, bounds, groups }
+}
+
+/// What was published of a group, one per policy; empty if nothing was.
+fn published(
+    figure: &Figure,
+    (workload, size): (&str, u64),
+    policies: &[String],
+) -> Vec<Option<PublishedRange>> {
+    let of = |policy: &String| {
+        let mut all = figure.published.iter();
+        all.find(|one| one.is_about(workload, size, policy)).map(|one| one.range)
+    };
+    let found: Vec<_> = policies.iter().map(of).collect();
+    if found.iter().all(Option::is_none) { Vec::new() } else { found }
 }
 
 /// What all numbers of a group are divided by; `None` if nothing, or if it is missing.
@@ -128,6 +158,19 @@ fn point(rows: &[&Row], wanted: Metric, baseline: Result<f64, ()>) -> Point {
     match (mean(rows, wanted), baseline) {
         (Some(value), Ok(baseline)) => Point::Value(value / baseline),
         _ => Point::Nothing,
+    }
+}
+
+/// A published number in the form of the figure's own: `1.30`, `1.07 to 1.64`, `at most 48.5`.
+pub(super) fn range_text(data: &Data, range: PublishedRange) -> String {
+    match (range.from, range.to) {
+        (Some(from), Some(to)) if range.exact().is_none() => {
+            format!("{} to {}", number(data, from), number(data, to))
+        }
+        (Some(value), Some(_)) => number(data, value),
+        (Some(from), None) => format!("at least {}", number(data, from)),
+        (None, Some(to)) => format!("at most {}", number(data, to)),
+        (None, None) => "-".to_owned(),
     }
 }
 

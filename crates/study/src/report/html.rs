@@ -1,24 +1,24 @@
 //! A report as one self-contained HTML page.
 
+use std::fmt::Display;
+
 use onefold_config::size_text;
-use onefold_sim::report::plot::{
-    Axis, Group as Bars, GroupedPlot, Level, hatch_swatch, line_swatch,
-};
+use onefold_sim::report::plot::{hatch_swatch, line_swatch, outline_swatch};
 use onefold_sim::report::{Markup, html as page};
 use onefold_sim::result::significant;
 
-use super::data::number;
+use super::bars::{self, Look, axis, highest, sizes_title, stroke};
+use super::data::{number, range_text};
 use super::text::failures;
-use super::value::{place_name, size_name};
+use super::value::size_name;
 use super::zones::{HALF, hatch};
-use super::{CheckData, Data, Group, Point, Report, beside, ranking_tables, zones};
-use crate::file::FigureKind;
+use super::{CheckData, Data, Point, Report, beside, ranking_tables, zones};
+use crate::file::{FigureKind, PublishedRange};
 use crate::{Row, Study};
 
-/// A plot whose highest value is below this share of the highest of its figure gets an axis of its
-/// own: its bars could not be read otherwise.
-const FLAT: f64 = 0.25;
-/// Size of a plot over the whole page, and of one of two side by side, in pixels.
+/// What the legend says of published numbers.
+pub(super) const PUBLISHED: &str = "published: range, exact number";
+/// Size of a plot over the whole page, in pixels.
 const FULL: (f64, f64) = (1040.0, 320.0);
 
 /// One page: figures as plots with tooltips, the checks and the numbers below each, averages, and all
@@ -72,23 +72,32 @@ fn facts(study: &Study, rows: &[Row]) -> String {
         };
         return format!(
             "{made}; for all points {}; each is a run of the simulator in virtual time; seed {}; \
-             onefold {}.",
+             {}.",
             if devices.sets.is_empty() { "no changes".to_owned() } else { devices.sets.join(", ") },
             study.seed,
-            rows.first().map_or("", |row| row.onefold.version.as_str()),
+            made_by(rows),
         );
     }
-    let version = rows.first().map_or("", |row| row.onefold.version.as_str());
     format!(
         "{part}Device {}, entries of {}, flash pages of {}; tables charged: {}; latencies with the \
-         times of {}; seed {}; onefold {version}.",
+         times of {}; seed {}; {}.",
         size_text(study.device_bytes),
         size_text(study.entry_bytes.into()),
         size_text(study.flash_page_bytes.into()),
         study.charge.name(),
         study.preset,
         study.seed,
+        made_by(rows),
     )
+}
+
+/// The program that made the rows; a kept table does not say.
+fn made_by(rows: &[Row]) -> String {
+    match rows.first() {
+        Some(row) if row.kept.is_some() => "numbers of a kept table".to_owned(),
+        Some(row) => format!("onefold {}", row.onefold.version),
+        None => "no numbers".to_owned(),
+    }
 }
 
 fn figure(page: &mut Markup, (study, rows): (&Study, &[Row]), data: &Data, checks: &[CheckData]) {
@@ -124,11 +133,6 @@ fn figure(page: &mut Markup, (study, rows): (&Study, &[Row]), data: &Data, check
     });
 }
 
-/// The line of a bound, the same in all figures.
-fn stroke(study: &Study, name: &str) -> usize {
-    study.bounds.iter().position(|bound| bound.name() == name).unwrap_or_default()
-}
-
 fn legend(page: &mut Markup, study: &Study, data: &Data) {
     page.within("ul", &[("class", &"legend")], |list| {
         for label in &data.policies {
@@ -141,6 +145,12 @@ fn legend(page: &mut Markup, study: &Study, data: &Data) {
             list.within("li", &[], |item| {
                 line_swatch(item, stroke(study, name));
                 item.element("span", &[], name);
+            });
+        }
+        if data.has_published() {
+            list.within("li", &[], |item| {
+                outline_swatch(item);
+                item.element("span", &[], PUBLISHED);
             });
         }
     });
@@ -167,70 +177,16 @@ fn panels(page: &mut Markup, study: &Study, data: &Data) {
         for groups in by_workload() {
             page.within("div", &[("class", &"panel")], |page| {
                 let (own, all) = (highest(data, groups), highest(data, &data.groups));
-                let flat = own < all * FLAT;
+                let flat = own < all * bars::FLAT;
                 let scale = if flat { " (its own scale)" } else { "" };
                 page.element("h3", &[], &format!("{}{scale}", groups[0].workload));
                 let y = axis(data, if flat { own } else { all });
-                plot(page, (study, data), groups, size, y);
+                let look = Look { size, x_title: sizes_title(study), has_tips: true };
+                bars::plot((study, data), groups, look, y, |group| size_name(group.size_bytes))
+                    .draw(page);
             });
         }
     });
-}
-
-fn plot(
-    page: &mut Markup,
-    (study, data): (&Study, &Data),
-    groups: &[Group],
-    size: (f64, f64),
-    y: Axis,
-) {
-    let level = |group: &Group, name: &str, series, point: &Point| {
-        let height = point.value()?;
-        let place = place_name(&group.workload, group.size_bytes);
-        let tip = format!("{name}, {place}: {}", number(data, height));
-        Some(Level { series, height, tip })
-    };
-    let bars = |group: &Group| {
-        let policies = data.policies.iter().zip(&group.policies);
-        let bounds = data.bounds.iter().zip(&group.bounds);
-        Bars {
-            label: size_name(group.size_bytes),
-            bars: policies
-                .map(|(name, point)| level(group, name, hatch(study, name), point))
-                .collect(),
-            levels: bounds
-                .filter_map(|(name, point)| level(group, name, stroke(study, name), point))
-                .collect(),
-        }
-    };
-    let title = format!("{}: {}", data.title(), groups[0].workload);
-    let x_title = study.devices.as_ref().map_or("buffer size", |devices| &devices.size_key);
-    let plot = GroupedPlot {
-        title,
-        size,
-        x_title: x_title.to_owned(),
-        y,
-        reference: data.figure.baseline.is_some().then_some(1.0),
-        groups: groups.iter().map(bars).collect(),
-    };
-    plot.draw(page);
-}
-
-/// The highest value of some groups, at least the reference of a figure with a baseline.
-fn highest(data: &Data, groups: &[Group]) -> f64 {
-    let values = groups.iter().flat_map(|group| group.policies.iter().chain(&group.bounds));
-    let least = if data.figure.baseline.is_some() { 1.0 } else { 0.0 };
-    values.filter_map(Point::value).fold(least, f64::max)
-}
-
-fn axis(data: &Data, highest: f64) -> Axis {
-    let metric = data.figure.metric;
-    match &data.figure.baseline {
-        Some(label) => Axis::number(&format!("relative to {label}"), highest),
-        None if metric.is_share() => Axis::share(metric.title(), highest),
-        None if metric.is_time() => Axis::time(metric.title(), highest),
-        None => Axis::number(metric.title(), highest),
-    }
 }
 
 /// What the numbers of the table are.
@@ -266,8 +222,10 @@ fn table(page: &mut Markup, data: &Data) {
         page.within("tr", &[("class", &class)], |row| {
             row.element("th", &[("scope", &"row")], &group.workload);
             row.element("td", &[], &size_name(group.size_bytes));
-            for point in group.policies.iter().chain(&group.bounds) {
-                cell(row, data, point);
+            let published = group.published.iter().copied().chain(std::iter::repeat(None));
+            let points = group.policies.iter().chain(&group.bounds);
+            for (point, published) in points.zip(published) {
+                cell(row, data, point, published);
             }
         });
     }
@@ -276,14 +234,19 @@ fn table(page: &mut Markup, data: &Data) {
     }
 }
 
-fn cell(row: &mut Markup, data: &Data, point: &Point) {
-    match point {
-        Point::Value(value) => {
-            row.element("td", &[("class", &"number")], &number(data, *value));
+fn cell(row: &mut Markup, data: &Data, point: &Point, published: Option<PublishedRange>) {
+    let (text, reason) = match point {
+        Point::Value(value) => (number(data, *value), ""),
+        Point::Failed(reason) => ("failed".to_owned(), reason.as_str()),
+        Point::Nothing => ("-".to_owned(), ""),
+    };
+    let attributes: [(&str, &dyn Display); 2] = [("class", &"number"), ("title", &reason)];
+    let attributes = if reason.is_empty() { &attributes[..1] } else { &attributes };
+    row.within("td", attributes, |cell| {
+        cell.text(&text);
+        if let Some(range) = published {
+            let text = format!("paper: {}", range_text(data, range));
+            cell.element("span", &[("class", &"paper")], &text);
         }
-        Point::Failed(reason) => {
-            row.element("td", &[("class", &"number"), ("title", reason)], "failed");
-        }
-        Point::Nothing => row.element("td", &[("class", &"number")], "-"),
-    }
+    });
 }

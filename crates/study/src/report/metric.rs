@@ -10,7 +10,10 @@ use crate::row::{AccessRow, ratio};
 use crate::{Row, TenantRow};
 
 /// The metric of a row; `None` if nothing was accessed.
-pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
+pub(crate) fn metric(row: &Row, metric: Metric) -> Option<f64> {
+    if let Some(kept) = &row.kept {
+        return kept.numbers.get(metric.name()).copied();
+    }
     let tenants = || row.tenants.iter().filter(|tenant| tenant.target || !metric.is_of_target());
     let sum = |of: fn(&TenantRow) -> u64| total(tenants().map(of));
     let share = |over: u64, under: u64| (under > 0).then(|| ratio(over, under));

@@ -1,11 +1,13 @@
 //! What a study came to: figures, headlines and checks, as text and as HTML.
 
+mod bars;
 mod beside;
 mod checks;
 mod data;
 mod headlines;
 mod html;
 mod metric;
+mod pictures;
 mod ranking;
 mod ranking_tables;
 mod text;
@@ -13,9 +15,13 @@ mod value;
 mod zones;
 
 pub use checks::{Case, CheckData};
+pub(crate) use data::shown_figures;
 pub use data::{Data, Group, Point};
 pub use headlines::{HeadlineData, Ratios, Versus};
 pub use html::html;
+pub(crate) use metric::metric as metric_of;
+pub use pictures::{Picture, pictures};
+pub(crate) use ranking::usual_metrics;
 pub use ranking::{Marginal, MarginalValue, Mean, Question, Ranked, Ranking};
 pub use text::{checks as checks_text, text};
 
@@ -68,12 +74,20 @@ impl Report {
 }
 
 /// The rows with the latencies of one model: the first of the study if none is named.
-fn with_latency<'a>(study: &Study, rows: &'a [Row], label: Option<&str>) -> Cow<'a, [Row]> {
+pub(crate) fn with_latency<'a>(
+    study: &Study,
+    rows: &'a [Row],
+    label: Option<&str>,
+) -> Cow<'a, [Row]> {
     let labels = || study.latencies.iter().skip(1).map(|choice| choice.label.as_str());
     let Some(at) = label.and_then(|label| labels().position(|other| other == label)) else {
         return Cow::Borrowed(rows);
     };
     let mut rows = rows.to_vec();
+    let name = label.unwrap_or_default();
+    for kept in rows.iter_mut().filter_map(|row| row.kept.as_mut()) {
+        **kept = kept.with_latency(name);
+    }
     for tenant in rows.iter_mut().flat_map(|row| &mut row.tenants) {
         tenant.latency_ns = tenant.other_latencies_ns.get(at).copied().unwrap_or_default();
     }

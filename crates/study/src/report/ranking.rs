@@ -275,18 +275,24 @@ impl Study {
     }
 }
 
+/// What tables over all points show if nothing else is asked: what the study says, or what most ask for.
+pub(crate) fn usual_metrics(study: &Study) -> Vec<Metric> {
+    if !study.metrics.is_empty() {
+        return study.metrics.clone();
+    }
+    if study.devices.is_none() {
+        return vec![Metric::TargetHitRatio, Metric::TotalHitRatio, Metric::PagesProgrammed];
+    }
+    let columns = ["latency_ns.write.mean", "latency_ns.write.p99", "latency_ns.read.p99"];
+    let columns = columns.iter().filter_map(|name| Metric::find(name));
+    [Metric::Waf].into_iter().chain(columns).chain([Metric::Bandwidth]).collect()
+}
+
 /// What is shown: what is asked for, or what the study or most people ask for; only what some point has.
 fn metrics(study: &Study, question: &Question, points: &[Point<'_>]) -> Vec<Metric> {
-    let asked = if !question.metrics.is_empty() {
-        question.metrics.clone()
-    } else if !study.metrics.is_empty() {
-        study.metrics.clone()
-    } else if study.devices.is_some() {
-        let columns = ["latency_ns.write.mean", "latency_ns.write.p99", "latency_ns.read.p99"];
-        let columns = columns.iter().filter_map(|name| Metric::find(name));
-        [Metric::Waf].into_iter().chain(columns).chain([Metric::Bandwidth]).collect()
-    } else {
-        vec![Metric::TargetHitRatio, Metric::TotalHitRatio, Metric::PagesProgrammed]
+    let asked = match question.metrics.as_slice() {
+        [] => usual_metrics(study),
+        asked => asked.to_vec(),
     };
     let mut shown: Vec<Metric> = Vec::new();
     let all_failed = points.iter().all(|point| point.first.error.is_some());

@@ -230,6 +230,7 @@ fn plot(page: &mut Markup, marginal: &Marginal, (at, metric): (usize, Metric)) {
             height: mean.mean,
             tip: format!("{}: {}", value.value, shown(metric, &mean)),
         })],
+        outlines: Vec::new(),
         levels: Vec::new(),
     };
     let plot = GroupedPlot {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::data::number;
+use super::data::{number, range_text};
 use super::value::{place_name, size_name};
 use super::{CheckData, Data, HeadlineData, Point, Report, ranking_tables};
 use crate::file::{Check, Verdict};
@@ -17,6 +17,9 @@ pub fn text(report: &Report) -> String {
             out.push('\n');
         }
         line(&mut out, &format!("{}{unit}", data.title()));
+        if data.has_published() {
+            line(&mut out, "  Lines `paper`: what was published.");
+        }
         let mut start = 0;
         while let Some(first) = data.groups.get(start) {
             let groups = &data.groups[start..];
@@ -96,10 +99,11 @@ fn table(out: &mut String, data: &Data, groups: &[super::Group]) {
     let names = data.policies.iter().chain(&data.bounds);
     let width = names.clone().map(|name| name.chars().count()).max().unwrap_or(0).max(8);
     line(out, &format!("\n  {}", first.workload));
+    let cell = cell_width(data, groups);
     let mut head = format!("  {:width$}", "");
     for group in groups {
         // Writing to a string cannot fail.
-        let _ = write!(head, " {:>9}", size_name(group.size_bytes));
+        let _ = write!(head, " {:>cell$}", size_name(group.size_bytes));
     }
     line(out, &head);
     for (at, name) in names.enumerate() {
@@ -111,13 +115,40 @@ fn table(out: &mut String, data: &Data, groups: &[super::Group]) {
                 Some(Point::Failed(_)) => "failed".to_owned(),
                 Some(Point::Nothing) | None => "-".to_owned(),
             };
-            let _ = write!(row, " {text:>9}");
+            let _ = write!(row, " {text:>cell$}");
         }
         line(out, &row);
+        published_line(out, data, groups, (at, width, cell));
     }
     for failure in failures(data, groups) {
         line(out, &format!("  {failure}"));
     }
+}
+
+/// Width of a number: that of the longest range that was published, if there is one.
+fn cell_width(data: &Data, groups: &[super::Group]) -> usize {
+    let published = groups.iter().flat_map(|group| group.published.iter().flatten());
+    published.map(|range| range_text(data, *range).chars().count()).max().unwrap_or(0).max(9)
+}
+
+/// What was published of the policy above, if anything was.
+fn published_line(
+    out: &mut String,
+    data: &Data,
+    groups: &[super::Group],
+    (at, width, cell): (usize, usize, usize),
+) {
+    let of = |group: &super::Group| group.published.get(at).copied().flatten();
+    if groups.iter().all(|group| of(group).is_none()) {
+        return;
+    }
+    let mut row = format!("  {:width$}", "  paper");
+    for group in groups {
+        let text = of(group).map_or_else(String::new, |range| range_text(data, range));
+        // Writing to a string cannot fail.
+        let _ = write!(row, " {text:>cell$}");
+    }
+    line(out, &row);
 }
 
 /// Why points failed, each reason once.

@@ -8,6 +8,7 @@ use onefold_units::convert::{float, floor_u64};
 use super::Data;
 use super::value::{place_name, rows_of};
 use crate::file::Workload;
+use crate::kept::JournalPath;
 use crate::{Row, Study};
 
 pub(super) const HALF: (f64, f64) = (510.0, 300.0);
@@ -19,36 +20,46 @@ pub(super) fn hatch(study: &Study, label: &str) -> usize {
 
 /// One plot per workload and size, with a line for each device: those of the first seed.
 pub(super) fn draw(page: &mut Markup, study: &Study, rows: &[Row], data: &Data) {
-    let figure = &data.figure;
     page.within("div", &[("class", &"panels")], |page| {
-        for (workload, size) in study.places(&figure.workloads, &figure.sizes) {
-            let line = |label: &String| line(rows, (workload, size), label, hatch(study, label));
-            let lines: Vec<Line> = data.policies.iter().filter_map(line).collect();
-            if lines.is_empty() {
-                continue;
-            }
-            let title = place_name(&workload.label, size);
+        for (title, plot) in plots(study, rows, data, HALF) {
             page.within("div", &[("class", &"panel")], |page| {
                 page.element("h3", &[], &title);
-                plot(page, format!("{}: {title}", data.title()), lines);
+                plot.draw(page, |pages, zone| {
+                    format!("zone {} after {} pages", floor_u64(zone), count(floor_u64(pages)))
+                });
             });
         }
     });
 }
 
-fn plot(page: &mut Markup, title: String, lines: Vec<Line>) {
+/// The plots of [`draw`], with their titles.
+pub(super) fn plots(
+    study: &Study,
+    rows: &[Row],
+    data: &Data,
+    size: (f64, f64),
+) -> Vec<(String, LinePlot)> {
+    let figure = &data.figure;
+    let of_place = |(workload, bytes): (&Workload, u64)| {
+        let line = |label: &String| line(rows, (workload, bytes), label, hatch(study, label));
+        let lines: Vec<Line> = data.policies.iter().filter_map(line).collect();
+        let title = place_name(&workload.label, bytes);
+        let name = format!("{}: {title}", data.title());
+        (!lines.is_empty()).then(|| (title, plot(name, lines, size)))
+    };
+    study.places(&figure.workloads, &figure.sizes).into_iter().filter_map(of_place).collect()
+}
+
+fn plot(title: String, lines: Vec<Line>, size: (f64, f64)) -> LinePlot {
     let points = || lines.iter().flat_map(|line| &line.points);
     let greatest = |values: &mut dyn Iterator<Item = f64>| values.fold(1.0, f64::max);
-    let plot = LinePlot {
+    LinePlot {
         title,
-        size: HALF,
+        size,
         x: Axis::number("pages of the journal written", greatest(&mut points().map(|at| at.0))),
         y: Axis::number("zone", greatest(&mut points().filter_map(|at| at.1))),
         lines,
-    };
-    plot.draw(page, |pages, zone| {
-        format!("zone {} after {} pages", floor_u64(zone), count(floor_u64(pages)))
-    });
+    }
 }
 
 /// Steps: a zone from its first page of the journal to the next zone's.
@@ -59,13 +70,13 @@ fn line(
     style: usize,
 ) -> Option<Line> {
     let rows = rows_of(rows, (&workload.name, size), label, false);
-    let volume = rows.first()?.result.as_ref()?.zoned_volume.as_ref()?;
-    let begins = volume.journal_path.iter().map(|entry| float(entry.before_pages));
-    let ends = begins.clone().skip(1).chain([float(volume.sent("journal"))]);
-    let step = |(entry, (begin, end)): (&onefold_sim::result::JournalZone, (f64, f64))| {
-        let zone = Some(f64::from(entry.zone));
+    let path = JournalPath::of(rows.first()?)?;
+    let begins = || path.zones.iter().map(|(before, _)| float(*before));
+    let ends = begins().skip(1).chain([float(path.pages)]);
+    let step = |((_, zone), (begin, end)): (&(u64, u32), (f64, f64))| {
+        let zone = Some(f64::from(*zone));
         [(begin, zone), (end, zone)]
     };
-    let points = volume.journal_path.iter().zip(begins.zip(ends)).flat_map(step).collect();
+    let points = path.zones.iter().zip(begins().zip(ends)).flat_map(step).collect();
     Some(Line { label: label.to_owned(), style, points })
 }

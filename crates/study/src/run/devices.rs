@@ -14,11 +14,11 @@ use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index64;
 use serde_json::json;
 
-use super::{Control, Job, Options, Point, Progress, Summary, stored};
+use super::{Control, Job, Options, Point, Progress, Summary};
 use crate::file::{Devices, Study, Subject, Workload};
 use crate::key::digest;
 use crate::stream::Plan;
-use crate::{Results, Row, SCHEMA, StudyError, export};
+use crate::{Results, Row, SCHEMA, StudyError};
 
 /// Version of what a row keeps of a result.
 const ROW: u32 = 2;
@@ -95,16 +95,15 @@ struct Task<'a> {
 }
 
 /// Runs the missing points; each is stored as soon as it is done.
-pub(super) fn run(
+pub(super) fn compute(
     study: &Study,
     devices: &Devices,
     jobs: &[Job<'_>],
-    options: &Options,
-    control: &Control<'_>,
+    (options, control): (&Options, &Control<'_>),
+    results: &mut Results,
 ) -> Result<Summary, StudyError> {
-    let mut results = Results::open(&options.folder)?;
     let mut summary = Summary::default();
-    let tasks = tasks(study, devices, jobs, &results, &mut summary)?;
+    let tasks = tasks(study, devices, jobs, results, &mut summary)?;
     let (count, interrupt) = (tasks.len(), control.interrupt);
     let next = AtomicUsize::new(0);
     let shared = Shared { study, devices, options, interrupt, tasks, next };
@@ -133,8 +132,6 @@ pub(super) fn run(
     })?;
     summary.left = count - summary.computed;
     summary.partial = summary.left > 0;
-    summary.rows = stored(study, jobs, &results);
-    export::write(study, &options.folder, &options.program, &summary)?;
     Ok(summary)
 }
 

@@ -151,15 +151,19 @@ pub(crate) fn jobs<'a>(study: &'a Study, options: &Options) -> Result<Vec<Job<'a
 
 /// The stored rows of the points that have numbers or an error, with the names of the study.
 pub(crate) fn stored(study: &Study, jobs: &[Job<'_>], results: &Results) -> Vec<Row> {
-    let row = |job: &Job<'_>, point: &Point| {
-        let row = results.get(&point.key)?.clone();
-        // One run may stand for several sizes.
-        let row = Row { size_bytes: point.bytes, ..row };
-        let policy = row.policy.clone();
-        let row = row.named(study, job.workload, &point.subject);
-        Some(if study.devices.is_some() { Row { policy, ..row } } else { row })
-    };
-    jobs.iter().flat_map(|job| job.points.iter().filter_map(move |point| row(job, point))).collect()
+    let places = jobs.iter().flat_map(|job| (0..job.points.len()).map(move |at| (job, at)));
+    places.filter_map(|(job, at)| stored_at(study, job, at, results)).collect()
+}
+
+/// The stored row of one point of a job, with the names of the study.
+pub(crate) fn stored_at(study: &Study, job: &Job<'_>, at: usize, results: &Results) -> Option<Row> {
+    let point = &job.points[at];
+    let row = results.get(&point.key)?.clone();
+    // One run may stand for several sizes.
+    let row = Row { size_bytes: point.bytes, ..row };
+    let policy = row.policy.clone();
+    let row = row.named(study, job.workload, &point.subject);
+    Some(if study.devices.is_some() { Row { policy, ..row } } else { row })
 }
 
 /// Computes the points of the study that have no result yet, or only an error.
@@ -168,18 +172,32 @@ pub(crate) fn stored(study: &Study, jobs: &[Job<'_>], results: &Results) -> Vec<
 /// Results are appended when a workload is finished; an interrupted one leaves nothing behind.
 pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Summary, StudyError> {
     let jobs = jobs(study, options)?;
+    let mut results = Results::open(&options.folder)?;
+    let mut summary = compute(study, &jobs, options, control, &mut results)?;
+    summary.rows = stored(study, &jobs, &results);
+    export::write(study, &options.folder, &options.program, &summary)?;
+    Ok(summary)
+}
+
+/// Computes the points of some jobs that have no result yet, and adds them to the results.
+pub(crate) fn compute(
+    study: &Study,
+    jobs: &[Job<'_>],
+    options: &Options,
+    control: &Control<'_>,
+    results: &mut Results,
+) -> Result<Summary, StudyError> {
     if let Some(devices) = &study.devices {
-        return devices::run(study, devices, &jobs, options, control);
+        return devices::compute(study, devices, jobs, (options, control), results);
     }
     let device = Device::new(study)?;
     let sizes = device.sizes(study);
     let timers: Vec<Timer> =
         study.latencies.iter().map(|choice| Timer::new(device, choice.model)).collect();
-    let mut results = Results::open(&options.folder)?;
     let mut summary = Summary::default();
     let mut warm_ups = WarmUps::new();
     for (at, job) in jobs.iter().enumerate() {
-        let missing = missing(job, &results);
+        let missing = missing(job, results);
         summary.found += job.points.len() - missing.len();
         if missing.is_empty() {
             continue;
@@ -193,7 +211,7 @@ pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Su
             };
             let sharers = jobs[at + 1..].iter().filter(is_sharer);
             let later: Vec<&Point> =
-                sharers.flat_map(|later| self::missing(later, &results)).collect();
+                sharers.flat_map(|later| self::missing(later, results)).collect();
             let place = (at + 1, jobs.len());
             let work = Work { study, sizes, timers: &timers, job, options, control, place };
             work.run(&missing, &later, &mut warm_ups)?
@@ -207,8 +225,6 @@ pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Su
         let news = rows.into_iter().filter(|row| results.get(&row.key) != Some(row));
         results.append(news.collect())?;
     }
-    summary.rows = stored(study, &jobs, &results);
-    export::write(study, &options.folder, &options.program, &summary)?;
     Ok(summary)
 }
 

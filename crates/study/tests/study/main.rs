@@ -4,6 +4,7 @@ mod checks;
 mod common;
 mod devices;
 mod grids;
+mod kept;
 mod latency;
 mod refusals;
 mod report;

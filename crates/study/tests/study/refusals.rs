@@ -62,6 +62,33 @@ fn the_file_is_refused_with_line_and_limit() {
 }
 
 #[test]
+fn published_numbers_are_refused_with_line_and_limit() {
+    let cases = [
+        ("workloads = [\"A\", \"x\"]\nvalue = 1", "workloads is \"x\", expected one of A, B"),
+        ("policies = [\"alone\"]\nvalue = 1", "policies is \"alone\", expected one of lru"),
+        ("sizes = [\"2MiB\"]\nvalue = 1", "expected one of the sizes of the figure"),
+        ("note = \"x\"", "[[figure.published]] has no `value`, expected the published number"),
+        ("value = 1\nto = 2", "expected either value, or from and to"),
+        ("from = 2\nto = 1", "to is 1, expected at least what `from` is"),
+        ("value = -1", "expected a number of at least 0"),
+        ("values = 1", "`values` is no key of [[figure.published]]"),
+        (
+            "value = 1\n[[figure.published]]\nworkloads = [\"B\"]\nto = 2",
+            "expected one for each point: lru on B has a published number already",
+        ),
+    ];
+    for (published, expected) in cases {
+        let figure =
+            format!("\n[[figure]]\nmetric = \"absorption\"\n[[figure.published]]\n{published}");
+        let (error, _) = parse_error(&(SMALL.to_owned() + &figure));
+        assert!(error.starts_with("s.toml, line ") && error.contains(expected), "{error}");
+    }
+    let whole = format!("{SMALL}\n[[figure]]\nmetric = \"absorption\"\nworkloads = [\"A\"]\n");
+    let outside = whole + "[[figure.published]]\nworkloads = [\"B\"]\nvalue = 1";
+    assert!(parse_error(&outside).0.contains("workloads is \"B\", expected one of A"));
+}
+
+#[test]
 fn a_run_is_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let cases: &[(&str, &str, &str, Fault)] = &[

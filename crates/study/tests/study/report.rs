@@ -1,6 +1,7 @@
 //! Figures: which numbers they show, and that their page is well-formed.
 
 use crate::common::{SMALL, row, run_in, study};
+use onefold_study::PublishedRange;
 use onefold_study::report::{self, Point, Report};
 use onefold_units::convert::float;
 
@@ -11,6 +12,18 @@ metric = "target_latency"
 baseline = "LRU"
 sizes = ["1MiB"]
 policies = ["LRU", "large", "alone", "min-alone"]
+
+[[figure.published]]
+workloads = ["A"]
+policies = ["large"]
+from = 0.25
+to = 3.5
+note = "a range"
+
+[[figure.published]]
+workloads = ["B"]
+policies = ["large"]
+value = 0.75
 
 [[figure]]
 metric = "total_hit_ratio"
@@ -47,6 +60,13 @@ fn figures_show_what_they_describe() {
     let failed = &group.policies[1];
     assert!(matches!(failed, Point::Failed(reason) if reason.contains("aoi")), "{failed:?}");
 
+    let published = |range: PublishedRange| vec![None, Some(range)];
+    let range = PublishedRange { from: Some(0.25), to: Some(3.5) };
+    assert_eq!(latency.groups[0].published, published(range));
+    let exact = PublishedRange { from: Some(0.75), to: Some(0.75) };
+    assert_eq!(latency.groups[1].published, published(exact));
+    assert!(hits.groups[0].published.is_empty());
+
     let page = report::html(&study, &rows, &report);
     let page = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let document = roxmltree::Document::parse(page).unwrap();
@@ -56,7 +76,13 @@ fn figures_show_what_they_describe() {
     assert!(page.contains(">large, 1MiB: ") && page.contains("class=\"reference\""));
     assert!(page.contains("<caption>hit ratio of all tenants (%)"));
     assert!(page.contains("Latency &lt;&amp;&gt; baseline, relative to LRU"));
+    // Published numbers stand in the plot, in the table and in the legend, also where there is no number of ours.
+    assert!(page.contains(">paper: 0.250 to 3.50</span>") && page.contains(">paper: 0.750</span>"));
+    let count = |text: &str| page.matches(text).count();
+    assert_eq!((count("class=\"published\""), count("class=\"published-mark\"")), (3, 2));
+    assert_eq!(count("published: range, exact number"), 1);
     let text = report::text(&report);
-    assert!(text.contains("large        failed"), "{text}");
-    assert!(text.contains("  large, 1MiB: ") && text.contains("LRU            1.00"), "{text}");
+    assert!(text.contains("large            failed"), "{text}");
+    assert!(text.contains("  paper   0.250 to 3.50\n"), "{text}");
+    assert!(text.contains("  large, 1MiB: ") && text.contains("LRU                1.00"), "{text}");
 }

@@ -13,6 +13,9 @@ const TIPS: usize = 60;
 /// Most points drawn of one line: more would not show.
 const POINTS: usize = 1000;
 
+/// Describes a point for its tooltip.
+type Tip<'a> = &'a dyn Fn(f64, f64) -> String;
+
 /// One line; a gap where the second value is absent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
@@ -42,12 +45,19 @@ pub struct LinePlot {
 impl LinePlot {
     /// Adds the plot to a page. `tip` describes a point for its tooltip.
     pub fn draw(&self, page: &mut Markup, tip: impl Fn(f64, f64) -> String) {
-        picture(page, &self.title, self.size, |svg| {
-            let frame = axes(svg, self.size, &self.x, &self.y);
-            for (order, line) in self.lines.iter().enumerate() {
-                self.draw_line(svg, &frame, order, line, &tip);
-            }
-        });
+        picture(page, &self.title, self.size, |svg| self.draw_all(svg, Some(&tip)));
+    }
+
+    /// Adds the plot to a picture, without tooltips.
+    pub(super) fn draw_short(&self, svg: &mut Markup) {
+        self.draw_all(svg, None);
+    }
+
+    fn draw_all(&self, svg: &mut Markup, tip: Option<Tip<'_>>) {
+        let frame = axes(svg, self.size, &self.x, &self.y);
+        for (order, line) in self.lines.iter().enumerate() {
+            self.draw_line(svg, &frame, order, line, tip);
+        }
     }
 
     fn draw_line(
@@ -56,7 +66,7 @@ impl LinePlot {
         frame: &Frame,
         order: usize,
         line: &Line,
-        tip: &impl Fn(f64, f64) -> String,
+        tip: Option<Tip<'_>>,
     ) {
         let points = thinned(&line.points);
         let place = |x: f64, y: f64| (frame.x(&self.x, x), frame.y(&self.y, y));
@@ -73,17 +83,20 @@ impl LinePlot {
             let (x, y) = place(x, y);
             mark(svg, line.style, x, y);
         }
-        for &(x, y) in every(&known, TIPS, 0) {
-            let at = place(x, y);
-            svg.open(
-                "circle",
-                &[("class", &"tip"), ("cx", &px(at.0)), ("cy", &px(at.1)), ("r", &7)],
-            );
-            svg.element("title", &[], &format!("{}: {}", line.label, tip(x, y)));
-            svg.close();
+        if let Some(tip) = tip {
+            for &(x, y) in every(&known, TIPS, 0) {
+                draw_tip(svg, place(x, y), &format!("{}: {}", line.label, tip(x, y)));
+            }
         }
         svg.close();
     }
+}
+
+/// A place that answers the pointer.
+fn draw_tip(svg: &mut Markup, (x, y): (f64, f64), tip: &str) {
+    svg.open("circle", &[("class", &"tip"), ("cx", &px(x)), ("cy", &px(y)), ("r", &7)]);
+    svg.element("title", &[], tip);
+    svg.close();
 }
 
 /// About `wanted` of the items at equal distances, from item `first` on.

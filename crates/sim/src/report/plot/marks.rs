@@ -1,10 +1,12 @@
 //! What tells lines and bars apart besides colour: marks, dashes, hatches.
 
+use std::collections::BTreeSet;
+
 use super::px;
 use crate::report::{Markup, STYLES};
 
 /// Colours of hatches, `h0` to `h9` of the style sheet.
-const COLOURS: usize = 10;
+pub(super) const COLOURS: usize = 10;
 /// Hatches there are: every colour with two patterns. More kinds share them in turn.
 const HATCHES: usize = 2 * COLOURS;
 
@@ -54,8 +56,14 @@ pub(crate) fn hatches(page: &mut Markup) {
         "svg",
         &[("style", &hidden), ("aria-hidden", &"true"), ("width", &0), ("height", &0)],
     );
-    page.open("defs", &[]);
-    for n in 0..HATCHES {
+    page.within("defs", &[], |defs| hatch_defs(defs, 0..HATCHES));
+    page.close();
+}
+
+/// The patterns of some hatches, each once.
+pub(super) fn hatch_defs(page: &mut Markup, kinds: impl IntoIterator<Item = usize>) {
+    let kinds: BTreeSet<usize> = kinds.into_iter().map(hatch).collect();
+    for n in kinds {
         let units = "userSpaceOnUse";
         page.open(
             "pattern",
@@ -73,8 +81,6 @@ pub(crate) fn hatches(page: &mut Markup) {
         }
         page.close();
     }
-    page.close();
-    page.close();
 }
 
 /// The mark of line `n` at a point.
@@ -105,32 +111,46 @@ pub(super) fn mark(svg: &mut Markup, n: usize, x: f64, y: f64) {
 
 /// A sample of line `n` for a legend.
 pub fn line_swatch(page: &mut Markup, n: usize) {
-    swatch(page, 34, |svg| {
-        svg.open("g", &[("class", &style(n))]);
-        svg.leaf(
-            "path",
-            &[("class", &"line"), ("stroke-dasharray", &dashes(n)), ("d", &"M0 8H34")],
-        );
-        mark(svg, n, 17.0, 8.0);
-        svg.close();
-    });
+    swatch(page, 34, |svg| line_sample(svg, n));
+}
+
+/// The picture of [`line_swatch`].
+pub(super) fn line_sample(svg: &mut Markup, n: usize) {
+    svg.open("g", &[("class", &style(n))]);
+    svg.leaf("path", &[("class", &"line"), ("stroke-dasharray", &dashes(n)), ("d", &"M0 8H34")]);
+    mark(svg, n, 17.0, 8.0);
+    svg.close();
 }
 
 /// A sample of hatch `n` for a legend.
 pub fn hatch_swatch(page: &mut Markup, n: usize) {
-    swatch(page, 22, |svg| {
-        svg.leaf(
-            "rect",
-            &[
-                ("class", &"bar"),
-                ("fill", &hatch_fill(n)),
-                ("x", &1),
-                ("y", &2),
-                ("width", &20),
-                ("height", &12),
-            ],
-        );
-    });
+    swatch(page, 22, |svg| hatch_sample(svg, n));
+}
+
+/// The picture of [`hatch_swatch`].
+pub(super) fn hatch_sample(svg: &mut Markup, n: usize) {
+    svg.leaf(
+        "rect",
+        &[
+            ("class", &"bar"),
+            ("fill", &hatch_fill(n)),
+            ("x", &1),
+            ("y", &2),
+            ("width", &20),
+            ("height", &12),
+        ],
+    );
+}
+
+/// A sample of a published number for a legend: the range, and the exact number.
+pub fn outline_swatch(page: &mut Markup) {
+    swatch(page, 44, outline_sample);
+}
+
+/// The picture of [`outline_swatch`], 44 wide and 16 high.
+pub(super) fn outline_sample(svg: &mut Markup) {
+    svg.leaf("path", &[("class", &"published"), ("d", &"M1 2h18v12h-18ZM25 8h18")]);
+    svg.leaf("path", &[("class", &"published-mark"), ("d", &"M30 8l4 -4l4 4l-4 4Z")]);
 }
 
 fn swatch(page: &mut Markup, width: u32, content: impl FnOnce(&mut Markup)) {

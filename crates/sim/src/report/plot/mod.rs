@@ -9,7 +9,9 @@ mod frame;
 mod grouped;
 mod line;
 mod marks;
+mod outline;
 mod scale;
+mod sheet;
 mod stacked;
 
 pub use axis::Axis;
@@ -18,8 +20,10 @@ pub use flow::{FlowColumn, FlowPlot};
 pub use grouped::{Group, GroupedPlot, Level};
 pub use line::{Line, LinePlot};
 pub(crate) use marks::hatches;
-pub use marks::{hatch_swatch, line_swatch};
+pub use marks::{hatch_swatch, line_swatch, outline_swatch};
+pub use outline::Outline;
 pub use scale::{Scale, Tick};
+pub use sheet::{Key, Panel, Sheet};
 pub use stacked::{Segment, StackedBar, StackedPlot};
 
 /// A coordinate in pixels with one decimal. Anything that is no number sits at the origin.
