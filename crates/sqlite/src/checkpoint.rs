@@ -135,3 +135,95 @@ impl Checkpoint {
         u32::try_from(ahead.take_while(adjacent).count()).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+
+    /// Begins a checkpoint of frames that hold these pages.
+    fn begin(bounds: Bounds, pages: &[u32]) -> Checkpoint {
+        let layout = Layout::new(4096).unwrap();
+        let page_of = |frames: Range<u32>| {
+            Ok::<_, ()>(pages[frames.start as usize..frames.end as usize].to_vec())
+        };
+        Checkpoint::begin(layout, bounds, page_of)
+    }
+
+    fn all(pages: &[u32]) -> Bounds {
+        Bounds { copied_frames: 0, safe_frames: u32::try_from(pages.len()).unwrap(), pages: 1000 }
+    }
+
+    /// SQLite copies a page: it reads the frame and writes the database.
+    fn copy(checkpoint: &mut Checkpoint, page: u32, frame: u32) -> Step {
+        let bytes = [frame.to_le_bytes()[0]; PAGE];
+        checkpoint.note_read(&bytes, 32 + u64::from(frame) * 4120 + 24);
+        checkpoint.step(&bytes, u64::from(page - 1) * 4096)
+    }
+
+    fn run(page: u32, frame: u32, pages: u32) -> Step {
+        Step::Clone(Run { page, frame, pages })
+    }
+
+    #[test]
+    fn a_run_is_cloned_at_its_first_page() {
+        let pages = [5, 6, 7, 9, 8];
+        let mut checkpoint = begin(all(&pages), &pages);
+        let Step::Clone(first) = copy(&mut checkpoint, 5, 0) else { panic!() };
+        assert_eq!(first, Run { page: 5, frame: 0, pages: 3 });
+        checkpoint.note(Some(first));
+        assert_eq!(copy(&mut checkpoint, 6, 1), Step::Cloned);
+        assert_eq!(copy(&mut checkpoint, 7, 2), Step::Cloned);
+        assert_eq!(copy(&mut checkpoint, 8, 4), run(8, 4, 1));
+        // After a failed clone nothing of it counts.
+        checkpoint.note(None);
+        assert_eq!(copy(&mut checkpoint, 6, 1), run(6, 1, 2));
+    }
+
+    #[test]
+    fn only_the_newest_frames_that_may_be_copied_are_taken_ahead() {
+        // Page 6 was written again, page 8 is not safe yet, frame 0 was copied before.
+        let pages = [4, 5, 6, 7, 6, 8];
+        let bounds = Bounds { copied_frames: 1, safe_frames: 5, pages: 1000 };
+        let mut checkpoint = begin(bounds, &pages);
+        assert_eq!(copy(&mut checkpoint, 5, 1), run(5, 1, 1));
+        assert_eq!(copy(&mut checkpoint, 7, 3), run(7, 3, 1));
+        let mut checkpoint = begin(Bounds { pages: 5, ..bounds }, &[1, 5, 6, 7, 8]);
+        assert_eq!(copy(&mut checkpoint, 5, 1), run(5, 1, 1));
+        // Without bounds there is nothing to look ahead at.
+        let mut checkpoint = begin(Bounds { safe_frames: 0, copied_frames: 0, pages: 0 }, &pages);
+        assert_eq!(copy(&mut checkpoint, 5, 1), run(5, 1, 1));
+    }
+
+    #[test]
+    fn a_run_ends_with_its_group() {
+        let pages: Vec<u32> = (1..=400).collect();
+        let mut checkpoint = begin(all(&pages), &pages);
+        assert_eq!(copy(&mut checkpoint, 1, 0), run(1, 0, 170));
+        assert_eq!(copy(&mut checkpoint, 170, 169), run(170, 169, 1));
+        assert_eq!(copy(&mut checkpoint, 171, 170), run(171, 170, 170));
+        assert_eq!(copy(&mut checkpoint, 341, 340), run(341, 340, 60));
+    }
+
+    #[test]
+    fn other_bytes_than_those_read_are_written() {
+        let pages = [5, 6];
+        let mut checkpoint = begin(all(&pages), &pages);
+        assert_eq!(checkpoint.step(&[0; PAGE], 0), Step::Write);
+        checkpoint.note_read(&[3; PAGE], 32 + 24);
+        assert_eq!(checkpoint.step(&[4; PAGE], 4 * 4096), Step::Write);
+        assert_eq!(checkpoint.step(&[3; PAGE - 1], 4 * 4096), Step::Write);
+        assert_eq!(checkpoint.step(&[3; PAGE], 4 * 4096 + 512), Step::Write);
+        assert_eq!(checkpoint.step(&[3; PAGE], 4 * 4096), run(5, 0, 2));
+        // Half a page, and a range that is no page.
+        checkpoint.note_read(&[3; 512], 32 + 24);
+        assert_eq!(checkpoint.step(&[3; 512], 4 * 4096), Step::Write);
+        checkpoint.note_read(&[3; PAGE], 32);
+        assert_eq!(checkpoint.step(&[3; PAGE], 4 * 4096), Step::Write);
+        // A page that came with a run, but from another frame.
+        checkpoint.note(Some(Run { page: 5, frame: 0, pages: 2 }));
+        checkpoint.note_read(&[3; PAGE], 32 + 5 * 4120 + 24);
+        assert_eq!(checkpoint.step(&[3; PAGE], 5 * 4096), run(6, 5, 1));
+    }
+}

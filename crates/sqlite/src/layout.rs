@@ -137,3 +137,77 @@ impl Layout {
         BLOCK_BYTES + group * self.group_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGES: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
+
+    fn layouts() -> impl Iterator<Item = Layout> {
+        PAGES.into_iter().filter_map(Layout::new)
+    }
+
+    #[test]
+    fn only_page_sizes_of_sqlite_have_a_layout() {
+        let refused = [0, 256, 513, 4095, 131_072, u32::MAX];
+        assert!(refused.into_iter().all(|bytes| Layout::new(bytes).is_none()));
+        assert_eq!(layouts().count(), PAGES.len());
+    }
+
+    #[test]
+    fn pages_start_at_blocks_and_headers_fill_one() {
+        for layout in layouts().filter(|layout| layout.page_bytes() >= BLOCK_BYTES) {
+            for frame in [0, 1, 169, 170, 171, 339, 340, 100_000] {
+                assert_eq!(layout.page_at(frame) % BLOCK_BYTES, 0);
+                let within = layout.header_at(frame) % BLOCK_BYTES;
+                assert!(within + FRAME_HEADER_BYTES <= BLOCK_BYTES);
+            }
+        }
+    }
+
+    /// The bytes of the stock WAL lie apart, in the ranges that pieces of any cut name.
+    #[test]
+    fn every_byte_has_its_own_place() {
+        for layout in layouts().filter(|layout| layout.page_bytes() <= 4096) {
+            let end = layout.stock_bytes(2 * GROUP_FRAMES + 3);
+            let mut owner = vec![0_u64; usize::try_from(layout.aligned_bytes(end)).unwrap()];
+            let (mut offset, mut step) = (HEADER_BYTES, 1);
+            while offset < end {
+                let bytes = step.min(end - offset);
+                let mut at = offset;
+                for piece in layout.pieces(offset, bytes) {
+                    for place in piece.at..piece.at + piece.bytes {
+                        assert!(place >= BLOCK_BYTES);
+                        let owner = &mut owner[usize::try_from(place).unwrap()];
+                        assert_eq!(*owner, 0, "{layout:?}: {place} belongs to {owner} and {at}");
+                        *owner = at;
+                        at += 1;
+                    }
+                }
+                assert_eq!(at, offset + bytes);
+                offset += bytes;
+                step = step * 7 % 9001;
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_go_both_ways() {
+        for layout in layouts() {
+            for frames in [0, 1, 2, 169, 170, 171, 340, 341, 12_345] {
+                let aligned = layout.aligned_bytes(layout.stock_bytes(frames));
+                assert_eq!(layout.frames(aligned), frames);
+                assert_eq!(
+                    layout.frames(aligned - u64::from(frames > 0)),
+                    frames.saturating_sub(1)
+                );
+                // A part of the next frame keeps the frames before.
+                assert_eq!(
+                    layout.frames(layout.aligned_bytes(layout.stock_bytes(frames) + 5)),
+                    frames
+                );
+            }
+        }
+    }
+}

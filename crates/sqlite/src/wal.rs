@@ -136,3 +136,136 @@ impl AlignedWal {
         Ok(self.layout.map(|_| header::stock(header)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use onefold_units::Rng;
+
+    use super::*;
+
+    /// A file in memory.
+    #[derive(Default)]
+    struct Memory(RefCell<Vec<u8>>);
+
+    impl Medium for Memory {
+        fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<bool, Code> {
+            let bytes = self.0.borrow();
+            let from = bytes.get(index64(at)..).unwrap_or_default();
+            let count = from.len().min(buffer.len());
+            buffer.fill(0);
+            buffer[..count].copy_from_slice(&from[..count]);
+            Ok(count == buffer.len())
+        }
+
+        fn write_at(&self, bytes: &[u8], at: u64) -> Result<(), Code> {
+            let mut file = self.0.borrow_mut();
+            let end = index64(at) + bytes.len();
+            if file.len() < end {
+                file.resize(end, 0);
+            }
+            file[index64(at)..end].copy_from_slice(bytes);
+            Ok(())
+        }
+
+        fn truncate(&self, bytes: u64) -> Result<(), Code> {
+            self.0.borrow_mut().resize(index64(bytes), 0);
+            Ok(())
+        }
+
+        fn bytes(&self) -> Result<u64, Code> {
+            Ok(u64_from(self.0.borrow().len()))
+        }
+    }
+
+    /// A header as SQLite writes it.
+    fn header(page_bytes: u32) -> HeaderBytes {
+        let mut header = [0; 32];
+        header[..4].copy_from_slice(&0x377f_0682_u32.to_be_bytes());
+        header[8..12].copy_from_slice(&page_bytes.to_be_bytes());
+        header[12..24].copy_from_slice(b"count + salt");
+        header::stock(header)
+    }
+
+    fn is_refused_by_stock(medium: &Memory) -> bool {
+        let start = *medium.0.borrow().first_chunk().unwrap();
+        matches!(header::kind(&start), Kind::Aligned(_) | Kind::Empty)
+    }
+
+    #[test]
+    fn it_reads_as_the_stock_wal_does() {
+        for (seed, page_bytes) in (0..).zip([512_u32, 1024, 4096, 16_384, 65_536]) {
+            let mut random = Rng::new(seed);
+            let (aligned, stock) = (Memory::default(), Memory::default());
+            AlignedWal::create(&aligned).unwrap();
+            let (mut writer, mut reader) = (AlignedWal::default(), AlignedWal::default());
+            writer.write(&aligned, &header(page_bytes), 0).unwrap();
+            stock.write_at(&header(page_bytes), 0).unwrap();
+            let frame_bytes = u64::from(page_bytes) + 24;
+            for _ in 0..600 {
+                let frame = 32 + random.below(400) * frame_bytes;
+                let offset = frame + [0, 24, random.below(frame_bytes)][index64(random.below(3))];
+                let bytes = [24, page_bytes.into(), frame_bytes, 1 + random.below(3 * frame_bytes)];
+                let mut data = vec![0; index64(bytes[index64(random.below(4))])];
+                if random.below(3) > 0 {
+                    data.fill_with(|| random.next_u64().to_le_bytes()[0]);
+                    writer.write(&aligned, &data, offset).unwrap();
+                    stock.write_at(&data, offset).unwrap();
+                } else {
+                    let mut expected = data.clone();
+                    stock.read_at(&mut expected, offset).unwrap();
+                    reader.read(&aligned, &mut data, offset).unwrap();
+                    assert!(data == expected, "{page_bytes}: {offset}, {} bytes", data.len());
+                }
+                assert!(is_refused_by_stock(&aligned));
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_wal_keeps_its_block() {
+        let medium = Memory::default();
+        let mut wal = AlignedWal::default();
+        AlignedWal::create(&medium).unwrap();
+        assert_eq!((wal.bytes(&medium), medium.bytes()), (Ok(0), Ok(4096)));
+        assert!(is_refused_by_stock(&medium));
+        let mut buffer = [1; 32];
+        assert_eq!((wal.read(&medium, &mut buffer, 0), buffer), (Ok(false), [0; 32]));
+        wal.write(&medium, &header(4096), 0).unwrap();
+        wal.write(&medium, &[9; 5 * 4120], 32).unwrap();
+        assert_eq!(wal.bytes(&medium), Ok(32 + 5 * 4120));
+        assert_eq!((wal.read(&medium, &mut buffer, 0), buffer), (Ok(true), header(4096)));
+        wal.truncate(&medium, 32 + 3 * 4120).unwrap();
+        assert_eq!((wal.bytes(&medium), medium.bytes()), (Ok(32 + 3 * 4120), Ok(5 * 4096)));
+        wal.truncate(&medium, 32 + 9 * 4120).unwrap();
+        assert_eq!(medium.bytes(), Ok(5 * 4096));
+        wal.truncate(&medium, 0).unwrap();
+        assert_eq!((wal.bytes(&medium), medium.bytes()), (Ok(0), Ok(4096)));
+        assert!(is_refused_by_stock(&medium));
+    }
+
+    /// What another connection has written with another page size meanwhile counts.
+    #[test]
+    fn a_marker_tells_no_page_size() {
+        let medium = Memory::default();
+        AlignedWal::create(&medium).unwrap();
+        let (mut reader, mut writer) = (AlignedWal::default(), AlignedWal::default());
+        assert_eq!(reader.bytes(&medium), Ok(0));
+        writer.write(&medium, &header(16_384), 0).unwrap();
+        writer.write(&medium, &[7; 2 * 16_408], 32).unwrap();
+        let mut page = vec![0; 16_384];
+        assert_eq!(reader.read(&medium, &mut page, 32 + 16_408 + 24), Ok(true));
+        assert!(page == [7; 16_384]);
+    }
+
+    #[test]
+    fn half_a_header_is_refused() {
+        let medium = Memory::default();
+        let mut wal = AlignedWal::default();
+        assert_eq!(wal.write(&medium, &[0; 16], 0), Err(Code::WRITE));
+        assert_eq!(wal.write(&medium, &[0; 32], 0), Err(Code::WRITE));
+        assert_eq!(wal.write(&medium, &[0; 24], 32), Err(Code::WRITE));
+        assert_eq!(medium.bytes(), Ok(0));
+    }
+}
