@@ -4,7 +4,7 @@
 # not touched.
 #
 #   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, ssd, buffer, study,
-#   volume, modes, zoned, journal, device, serve, sim) are named
+#   volume, modes, zoned, journal, device, serve, sim, sqlite) are named
 #   scripts/mutants.sh --check              only says which do not apply any more; seconds, nothing is built
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
@@ -558,6 +558,20 @@ sim|arrival-early|events.rs|s/\.max\(self\.clock\);\n/;\n/|what waited for a req
 sim|delay-untold|stack/joint.rs|s/request\.delay = request\.delay\.max\(done\.delay\);//|a request tells the worst delay of its parts
 sim|short-paced|stack/joint.rs|s/ns - \(layer\.short_ns\(now\) - short\)/ns/|time without free log segments is no pacing
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
+sqlite|marker-stock|header.rs|s/const EMPTY: u32 = 0x4f46_5730;/const EMPTY: u32 = 3_007_000;/|SQLite without the extension refuses an empty aligned WAL
+sqlite|marker-gone|wal.rs|s/return Self::create\(medium\);/return medium.truncate(0);/|a truncation leaves the header of an aligned WAL
+sqlite|shared-memory|ffi/database.rs|s/if lock\(&self\.shared\)\.wal\.is_none\(\) \{/if !lock(\&self.shared).to_string().is_empty() {/|the shared memory of an aligned WAL is not that of a stock one
+sqlite|live-ignored|connection.rs|s/Kind::Nothing if facts\.is_stock_live => stock\(Stock::InUse\),//|a WAL that is in use without the extension stays stock
+sqlite|live-aligned|connection.rs|s/Kind::Aligned\(_\) \| Kind::Empty if facts\.is_stock_live => Err\(Code::BUSY\),//|nobody begins on an aligned WAL while a connection without the extension lives
+sqlite|psow-ignored|connection.rs|s/Kind::Nothing if !facts\.is_powersafe => stock\(Stock::NotPowersafe\),//|without powersafe overwrite the layout is that of SQLite
+sqlite|bytes-unverified|checkpoint.rs|s/\(self\.read_frame, bytes == self\.read_bytes\)/(self.read_frame, true)/|only the bytes of the frame are cloned
+sqlite|frame-unverified|checkpoint.rs|s/self\.frame \+ within == frame/self.frame + within <= frame/|a page that came with a run came from the frame that SQLite reads
+sqlite|ahead-oldest|checkpoint.rs|s/u32::MAX - frame\)/*frame)/|what is cloned ahead is the newest frame of its page
+sqlite|ahead-unsafe|checkpoint.rs|s/let frames = bounds\.copied_frames\.\.bounds\.safe_frames;/let frames = bounds.copied_frames..bounds.safe_frames.max(6);/|what is cloned ahead may be copied
+sqlite|group-ends|checkpoint.rs|s/\*\*ahead == expected\n\s*&& self.*?\* self\.layout\.page_bytes\(\)/**ahead == expected/s|a run ends with its group
+sqlite|clone-failed|ffi/database.rs|s/(connection\.note_refused\(error\);\n\s*)false/$1true/|a page that cannot be cloned is written
+sqlite|commit-only|recover.rs|s/if header::is_commit\(&head\)/if header::page_number(\&head) > 0/|a recovery ends with a commit
+sqlite|chain-only|header.rs|s/\(belongs && after\.is_at\(frame, 16\)\)/belongs/|a recovery follows the checksums
 TABLE
 }
 
@@ -596,6 +610,7 @@ tests() {
     serve) chosen=(--lib --test serve) ;;
     zoned) chosen=(--test zoned) ;;
     sim) chosen=(--lib --test sim) ;;
+    sqlite) chosen=(--lib --test sqlite) ;;
   esac
   chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
   # Only the tests have a time limit: a mutant may never end, the compiler does.

@@ -1,0 +1,170 @@
+//! Methods of a WAL.
+
+use std::ffi::{c_int, c_void};
+
+use super::abi::{File, IoMethods};
+use super::file::{Shared, Wrapped, lock};
+use super::real::Real;
+use crate::code::Code;
+use crate::connection::{Connection, OpenWal};
+use crate::layout::HEADER_BYTES;
+use crate::wal::Medium;
+
+/// A WAL of a connection, aligned if the connection says so.
+pub(super) struct Wal {
+    shared: Shared,
+}
+
+impl Wal {
+    pub(super) const fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+}
+
+pub(super) static METHODS: IoMethods = IoMethods {
+    version: 1,
+    close,
+    read,
+    write,
+    truncate,
+    sync,
+    file_size,
+    lock: lock_file,
+    unlock,
+    check_reserved_lock,
+    file_control,
+    sector_size,
+    device_characteristics,
+    shm_map: None,
+    shm_lock: None,
+    shm_barrier: None,
+    shm_unmap: None,
+    fetch: None,
+    unfetch: None,
+};
+
+unsafe extern "C" fn close(file: *mut File) -> c_int {
+    // SAFETY: SQLite closes a file that was opened, once.
+    let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
+    let mut connection = lock(&wal.shared);
+    (connection.wal, connection.stock, connection.checkpoint) = (None, None, None);
+    drop(connection);
+    // SAFETY: the same, and nobody has the state any more.
+    unsafe { Wrapped::<Wal>::empty(file) };
+    real.close()
+}
+
+/// Reads, with what a checkpoint has to know.
+fn read_into(
+    connection: &mut Connection,
+    real: Real,
+    buffer: &mut [u8],
+    offset: u64,
+) -> Result<bool, Code> {
+    let Connection { wal, checkpoint, .. } = connection;
+    let Some(OpenWal { view, .. }) = wal else { return real.read_at(buffer, offset) };
+    let is_whole = view.read(&real, buffer, offset)?;
+    if let Some(checkpoint) = checkpoint.as_mut().filter(|_| is_whole) {
+        checkpoint.note_read(buffer, offset);
+    }
+    Ok(is_whole)
+}
+
+unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, at: i64) -> c_int {
+    // SAFETY: SQLite reads a file that is open.
+    let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
+    let (Ok(bytes), Ok(at)) = (usize::try_from(bytes), u64::try_from(at)) else {
+        return Code::READ.0;
+    };
+    // SAFETY: SQLite passes a buffer of that many bytes, into which nobody else writes.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes) };
+    match read_into(&mut lock(&wal.shared), real, buffer, at) {
+        Ok(true) => Code::OK,
+        Ok(false) => Code::SHORT_READ.0,
+        Err(Code(code)) => code,
+    }
+}
+
+/// Writes; a header under the lock that keeps others from reading half of it.
+fn write_from(
+    connection: &mut Connection,
+    real: Real,
+    bytes: &[u8],
+    offset: u64,
+) -> Result<(), Code> {
+    let Some(OpenWal { view, file }) = &mut connection.wal else {
+        return real.write_at(bytes, offset);
+    };
+    let is_header = offset < HEADER_BYTES;
+    let _others_wait = is_header.then(|| file.lock()).transpose().map_err(|_| Code::LOCK)?;
+    view.write(&real, bytes, offset)
+}
+
+unsafe extern "C" fn write(file: *mut File, data: *const c_void, bytes: c_int, at: i64) -> c_int {
+    // SAFETY: SQLite writes a file that is open.
+    let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
+    let (Ok(bytes), Ok(at)) = (usize::try_from(bytes), u64::try_from(at)) else {
+        return Code::WRITE.0;
+    };
+    // SAFETY: SQLite passes a buffer of that many bytes, which nobody writes meanwhile.
+    let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes) };
+    code(write_from(&mut lock(&wal.shared), real, data, at))
+}
+
+unsafe extern "C" fn truncate(file: *mut File, bytes: i64) -> c_int {
+    // SAFETY: SQLite cuts a file that is open.
+    let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
+    let Ok(bytes) = u64::try_from(bytes) else { return Code::WRITE.0 };
+    let mut connection = lock(&wal.shared);
+    let Some(OpenWal { view, file }) = &mut connection.wal else {
+        return code(real.truncate(bytes));
+    };
+    code(file.lock().map_err(|_| Code::LOCK).and_then(|_lock| view.truncate(&real, bytes)))
+}
+
+unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
+    // SAFETY: SQLite asks about a file that is open.
+    let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
+    let mut connection = lock(&wal.shared);
+    let bytes = match &mut connection.wal {
+        Some(OpenWal { view, .. }) => view.bytes(&real),
+        None => real.bytes(),
+    };
+    match bytes.and_then(|bytes| i64::try_from(bytes).map_err(|_| Code::READ)) {
+        Ok(bytes) => {
+            // SAFETY: SQLite passes a place for the number.
+            unsafe { size.write(bytes) };
+            Code::OK
+        }
+        Err(Code(code)) => code,
+    }
+}
+
+const fn code(result: Result<(), Code>) -> c_int {
+    match result {
+        Ok(()) => Code::OK,
+        Err(Code(code)) => code,
+    }
+}
+
+/// Methods that the file below answers.
+macro_rules! forward {
+    ($($name:ident = $method:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {$(
+        unsafe extern "C" fn $name(file: *mut File, $($argument: $kind),*) -> $result {
+            // SAFETY: SQLite calls with a file that is open.
+            let (_, real) = unsafe { Wrapped::<Wal>::parts(file) };
+            // SAFETY: the file below is open, and the arguments are those of SQLite.
+            unsafe { (real.methods().$method)(real.as_ptr(), $($argument),*) }
+        }
+    )*};
+}
+
+forward! {
+    sync = sync(flags: c_int) -> c_int;
+    lock_file = lock(level: c_int) -> c_int;
+    unlock = unlock(level: c_int) -> c_int;
+    check_reserved_lock = check_reserved_lock(result: *mut c_int) -> c_int;
+    file_control = file_control(op: c_int, argument: *mut c_void) -> c_int;
+    sector_size = sector_size() -> c_int;
+    device_characteristics = device_characteristics() -> c_int;
+}
