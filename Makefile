@@ -7,7 +7,8 @@ SHELL := /bin/bash
 FUZZ_SECONDS ?= $(if $(CI),10,0)
 # Share of the seeds of random tests that run: a third of them in CI. With fewer some do not meet what they assert to have met.
 SEEDS ?= $(if $(CI),34%,100%)
-# Budget of the crash campaign: short (part of `make test`) or full (100 kills of SSDs, 1,000 of volumes).
+# Budget of campaigns: short (part of `make test`) or full (100 kills of SSDs, 1,000 of volumes). The papers' is short unless set.
+PAPERS_BUDGET := $(or $(BUDGET),short)
 BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
@@ -45,6 +46,10 @@ flaky: ## Serve devices on a backing that fails and heals, again and again (BUDG
 factor: ## What real programs write to flash, with a volume and without; FACTOR="--drive tlc --state half .." chooses (root)
 	cargo build --release --locked --package onefold
 	python3 scripts/factor --onefold target/release/onefold --folder target/factor --output target/factor.json $(FACTOR)
+
+.PHONY: papers
+papers: ## The five papers' figures and checks, ours beside theirs (BUDGET=short|full; short: from the tables in docs/papers/results)
+	scripts/papers.sh $(PAPERS_BUDGET)
 
 .PHONY: crash-campaign
 crash-campaign: ## Kill served devices and volumes under load again and again (BUDGET=short|full)

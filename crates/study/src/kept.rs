@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use onefold_sim::result::JournalZone;
-
 use crate::file::{Devices, FigureKind, Metric, Study};
-use crate::report::{metric_of, shown_figures, usual_metrics, with_latency};
+use crate::numbers::{JournalPath, Kept};
+use crate::report::{journal_path, metric_of, shown_figures, usual_metrics, with_latency};
 use crate::run::{Job, Options, jobs, stored_at};
 use crate::{Program, Results, Row, StudyError};
 
@@ -21,23 +20,6 @@ const PLACE: [&str; 6] = ["workload", "label", "size_bytes", "seed", "point", "e
 const PATH: &str = "journal_path";
 /// Characters of a digest that the table has.
 const DIGITS: usize = 16;
-
-/// What a row of a table holds instead of a result.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
-    /// Numbers by the name of their column.
-    pub(crate) numbers: BTreeMap<String, f64>,
-    /// The zones of the journal, if a figure shows them.
-    pub(crate) path: Option<JournalPath>,
-}
-
-/// The zones that a journal went through: each with the pages of the journal written before it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct JournalPath {
-    pub(crate) zones: Vec<(u64, u32)>,
-    /// Pages of the journal in all.
-    pub(crate) pages: u64,
-}
 
 /// A table that was read.
 #[derive(Clone, Debug, Default)]
@@ -58,52 +40,6 @@ pub(crate) struct Column {
     pub(crate) name: String,
     metric: Metric,
     latency: Option<String>,
-}
-
-impl Kept {
-    /// With the latencies of another model as those that are meant.
-    pub(crate) fn with_latency(&self, label: &str) -> Self {
-        let end = format!("[{label}]");
-        let of_model = self.numbers.iter().filter_map(|(name, value)| {
-            name.strip_suffix(&end).map(|name| (name.to_owned(), *value))
-        });
-        let mut numbers = self.numbers.clone();
-        for metric in [Metric::TargetLatency, Metric::TotalLatency] {
-            numbers.remove(metric.name());
-        }
-        numbers.extend(of_model);
-        Self { numbers, path: self.path.clone() }
-    }
-}
-
-impl JournalPath {
-    /// What a run of the simulator says.
-    pub(crate) fn of(row: &Row) -> Option<Self> {
-        if let Some(kept) = &row.kept {
-            return kept.path.clone();
-        }
-        let volume = row.result.as_ref()?.zoned_volume.as_ref()?;
-        let zone = |entry: &JournalZone| (entry.before_pages, entry.zone);
-        let zones = volume.journal_path.iter().map(zone).collect();
-        Some(Self { zones, pages: volume.sent("journal") })
-    }
-
-    /// `0>17 1200>18 5000`: zones with the pages before them, then all pages.
-    fn text(&self) -> String {
-        let zones = self.zones.iter().map(|(pages, zone)| format!("{pages}>{zone} "));
-        zones.collect::<String>() + &self.pages.to_string()
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let mut words: Vec<&str> = text.split(' ').collect();
-        let pages = words.pop()?.parse().ok()?;
-        let zone = |word: &str| {
-            let (pages, zone) = word.split_once('>')?;
-            Some((pages.parse().ok()?, zone.parse().ok()?))
-        };
-        let zones = words.into_iter().map(zone).collect::<Option<_>>()?;
-        Some(Self { zones, pages })
-    }
 }
 
 /// The numbers that a study shows or judges, each once, in the order of their names.
@@ -182,7 +118,7 @@ pub fn table(study: &Study, options: &Options) -> Result<(String, usize), StudyE
                 missing += 1;
                 continue;
             };
-            let path = JournalPath::of(&row).filter(|_| has_path(study, &row));
+            let path = journal_path(&row).filter(|_| has_path(study, &row));
             let path = has_paths.then(|| path.map_or_else(String::new, |path| path.text()));
             let place = [
                 row.workload.clone(),
@@ -238,7 +174,10 @@ pub fn read(study: &Study, options: &Options, path: &Path) -> Result<Table, Stud
             table.rows.push(row.named(study, job.workload, &point.subject));
         }
     }
-    table.strangers = lines.len() - own.len();
+    // Rows of workloads and policies that nobody asked for are no strangers.
+    if options.only.is_empty() && options.policies.is_empty() {
+        table.strangers = lines.len() - own.len();
+    }
     Ok(table)
 }
 

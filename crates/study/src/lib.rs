@@ -20,6 +20,7 @@ mod in_one_step;
 mod kept;
 mod key;
 mod latency;
+mod numbers;
 pub mod report;
 mod row;
 mod run;
@@ -36,8 +37,9 @@ pub use file::{
     FigureKind, GridText, Headline, Input, Metric, OWN_AXES, PolicyChoice, Published,
     PublishedRange, Source, Study, Subject, Term, Verdict, WarmUp, Workload, keep_grid,
 };
-pub use kept::{Kept, Table, read as read_table, table};
+pub use kept::{Table, read as read_table, table};
 pub use latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};
+pub use numbers::Kept;
 pub use row::{AreaHitsRow, AreaRow, Latency, LatencyRow, Program, Row, TenantRow};
 pub use run::{Control, Options, Progress, run};
 pub use status::{Status, WorkloadStatus, rows, status};

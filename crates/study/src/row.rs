@@ -6,7 +6,7 @@ use onefold_units::convert::float;
 use serde::{Deserialize, Serialize};
 
 use crate::file::{Coordinate, Study, Subject, Workload};
-use crate::kept::Kept;
+use crate::numbers::Kept;
 
 /// Version and commit of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

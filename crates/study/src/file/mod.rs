@@ -9,6 +9,7 @@ mod headline;
 mod latency;
 mod lists;
 mod parse;
+mod parse_published;
 mod published;
 mod reader;
 mod show;

@@ -5,7 +5,7 @@ use onefold_sim::result::columns;
 
 use super::lists::{DEVICE_MOST, items};
 use super::reader::{Field, Keys, Table};
-use super::{Check, Claim, Figure, FigureKind, Headline, Metric, Study, Verdict, published};
+use super::{Check, Claim, Figure, FigureKind, Headline, Metric, Study, Verdict, parse_published};
 use crate::StudyError;
 
 const FIGURE: Keys = Keys {
@@ -63,7 +63,7 @@ fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
         checks: table.or("checks", Vec::new(), |field| field.names_of(&ids))?,
         ..whole
     };
-    let published = published::published(table, &figure, parsed)?;
+    let published = parse_published::published(table, &figure, parsed)?;
     Ok(Figure { published, ..figure })
 }
 

@@ -25,6 +25,8 @@ pub(crate) use ranking::usual_metrics;
 pub use ranking::{Marginal, MarginalValue, Mean, Question, Ranked, Ranking};
 pub use text::{checks as checks_text, text};
 
+pub(crate) use zones::journal_path;
+
 use std::borrow::Cow;
 
 use serde::Serialize;

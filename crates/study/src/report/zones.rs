@@ -2,13 +2,13 @@
 
 use onefold_sim::report::Markup;
 use onefold_sim::report::plot::{Axis, Line, LinePlot};
-use onefold_sim::result::count;
+use onefold_sim::result::{JournalZone, count};
 use onefold_units::convert::{float, floor_u64};
 
 use super::Data;
 use super::value::{place_name, rows_of};
 use crate::file::Workload;
-use crate::kept::JournalPath;
+use crate::numbers::JournalPath;
 use crate::{Row, Study};
 
 pub(super) const HALF: (f64, f64) = (510.0, 300.0);
@@ -70,7 +70,7 @@ fn line(
     style: usize,
 ) -> Option<Line> {
     let rows = rows_of(rows, (&workload.name, size), label, false);
-    let path = JournalPath::of(rows.first()?)?;
+    let path = journal_path(rows.first()?)?;
     let begins = || path.zones.iter().map(|(before, _)| float(*before));
     let ends = begins().skip(1).chain([float(path.pages)]);
     let step = |((_, zone), (begin, end)): (&(u64, u32), (f64, f64))| {
@@ -79,4 +79,15 @@ fn line(
     };
     let points = path.zones.iter().zip(begins().zip(ends)).flat_map(step).collect();
     Some(Line { label: label.to_owned(), style, points })
+}
+
+/// The zones that the journal of a point went through, from its result or from a kept table.
+pub(crate) fn journal_path(row: &Row) -> Option<JournalPath> {
+    if let Some(kept) = &row.kept {
+        return kept.path.clone();
+    }
+    let volume = row.result.as_ref()?.zoned_volume.as_ref()?;
+    let zone = |entry: &JournalZone| (entry.before_pages, entry.zone);
+    let zones = volume.journal_path.iter().map(zone).collect();
+    Some(JournalPath { zones, pages: volume.sent("journal") })
 }

@@ -117,37 +117,38 @@ impl VerifyArgs {
             let control = Control { interrupt: Some(interrupt), progress: None };
             verify(&study, &options, &control, (&table, count)).map_err(CliError::from)
         })?;
-        self.tell(path, &verified, global)
+        tell(path, &verified, global)
     }
+}
 
-    fn tell(&self, path: &Path, found: &Verified, global: &Global) -> Result<ExitCode, CliError> {
-        if found.partial {
-            global.say("interrupted: not all points were run");
-            return Ok(global.interrupt.code());
-        }
-        let shown = path.display();
-        if found.points == 0 {
-            let text = format!("{shown} has no numbers of the chosen points");
-            return Err(CliError::new(Exit::Failed, "study::no_results", text)
-                .help("write it again with `onefold study export`, or choose other points"));
-        }
-        for difference in found.differences.iter().take(LISTED) {
-            global.say(difference);
-        }
-        let (points, numbers) = (found.points, found.numbers);
-        if found.differences.is_empty() {
-            global.say(format_args!(
-                "{points} points were run again: all {numbers} numbers are those of {shown}"
-            ));
-            return Ok(ExitCode::SUCCESS);
-        }
-        let text = format!(
-            "{} of {numbers} numbers of {points} points are not those of {shown}; onefold is {}",
-            found.differences.len(),
-            program().version
-        );
-        Err(CliError::new(Exit::Failed, "study::verify", text).help(
-            "if the change is meant, run the study and write the table again with `study export`",
-        ))
+/// Says what became of a comparison with a table.
+fn tell(path: &Path, found: &Verified, global: &Global) -> Result<ExitCode, CliError> {
+    if found.partial {
+        global.say("interrupted: not all points were run");
+        return Ok(global.interrupt.code());
     }
+    let shown = path.display();
+    if found.points == 0 {
+        let text = format!("{shown} has no numbers of the chosen points");
+        return Err(CliError::new(Exit::Failed, "study::no_results", text)
+            .help("write it again with `onefold study export`, or choose other points"));
+    }
+    for difference in found.differences.iter().take(LISTED) {
+        global.say(difference);
+    }
+    let (points, numbers) = (found.points, found.numbers);
+    if found.differences.is_empty() {
+        global.say(format_args!(
+            "{points} points were run again: all {numbers} numbers are those of {shown}"
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = format!(
+        "{} of {numbers} numbers of {points} points are not those of {shown}; onefold is {}",
+        found.differences.len(),
+        program().version
+    );
+    Err(CliError::new(Exit::Failed, "study::verify", text).help(
+        "if the change is meant, run the study and write the table again with `study export`",
+    ))
 }

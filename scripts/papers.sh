@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Figures and checks of the five papers (docs/papers), ours beside theirs.
+#
+#   scripts/papers.sh [short]   from the tables in docs/papers/results: reports in target/papers, every check, some points of each
+#                               study run again and compared with its table, and all figures drawn again and compared. Minutes.
+#   scripts/papers.sh full      runs what is missing in target/papers, then writes tables and figures. Hours; it can be
+#                               stopped and started again. STUDIES="sung2022-fio .." runs only these.
+#
+# ONEFOLD names another binary.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+budget=${1:-short}
+case "$budget" in
+  short | full) ;;
+  *) sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+esac
+all="sung2022-fio han2021-sata han2021-nvme choi2022 choi2022-rows choi2022-small
+  wu2022-fig5 wu2022-fig6 wu2022-fig7 jeong2021 jeong2021-latency jeong2021-small"
+studies=${STUDIES:-$all}
+tables=docs/papers/results
+figures=docs/papers/figures
+made=target/papers
+onefold=${ONEFOLD:-}
+if [ -z "$onefold" ]; then
+  cargo build --release --locked --package onefold
+  onefold=${CARGO_TARGET_DIR:-target}/release/onefold
+fi
+mkdir -p "$made" "$tables" "$figures"
+
+# Which points of a study are run again: cheap ones.
+sample() {
+  case "$1" in
+    sung2022-fio) echo --only seq --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 12 ;;
+    han2021-sata) echo --only ext4-fio-rand --only xfs-ffsb-mixed --only btrfs-postmark --points 6 ;;
+    han2021-nvme) echo --only rand --only postmark --only xfs-ffsb-mixed --points 8 ;;
+    choi2022) echo --only o-uniform-1536 --only o-zipf-2048 --policy off --policy one --points 4 ;;
+    choi2022-rows) echo --only row-1 --only row-3 --points 3 ;;
+    choi2022-small) echo --points 6 ;;
+    wu2022-fig5) echo --only randw --policy LH --policy Opt --points 1 ;;
+    wu2022-fig6) echo --policy LH --points 1 ;;
+    wu2022-fig7) echo --points 1 ;;
+    jeong2021*) echo --only W3 --policy LRU --policy AOI --points 1 ;;
+  esac
+}
+
+full() {
+  local study=$1
+  "$onefold" study run "studies/$study.toml" --quiet --results "$made/$study"
+  "$onefold" study export "studies/$study.toml" --results "$made/$study" --force -o "$tables/$study.csv"
+  "$onefold" study report "studies/$study.toml" --results "$tables/$study.csv" --figures "$figures"
+}
+
+# Everything from the table; a failure is counted, and the rest goes on.
+failed=0
+short() {
+  local study=$1 table=$tables/$1.csv
+  local file=studies/$study.toml
+  if [ ! -e "$table" ]; then
+    echo "$study: no table yet; \`STUDIES=$study make papers BUDGET=full\` makes one"
+    return
+  fi
+  echo "== $study"
+  "$onefold" study report "$file" --results "$table" --force -o "$made/$study.html" --figures "$made/figures" || failed=1
+  "$onefold" study report "$file" --results "$table" --quiet --format table --force -o "$made/$study.txt" || failed=1
+  if grep -q '^\[\[check\]\]' "$file"; then
+    "$onefold" study check "$file" --results "$table" --force -o "$made/$study-checks.txt" || failed=1
+  fi
+  # The words of a sample are words.
+  # shellcheck disable=SC2046
+  "$onefold" study verify "$file" --results "$table" $(sample "$study") || failed=1
+}
+
+if [ "$budget" = full ]; then
+  for study in $studies; do full "$study"; done
+  exit
+fi
+rm -rf "$made/figures"
+mkdir -p "$made/figures"
+for study in $studies; do short "$study"; done
+if [ -z "${STUDIES:-}" ] && ! diff --recursive --brief "$made/figures" "$figures"; then
+  echo "papers: figures in $figures are not those of the tables; copy those in $made/figures if the change is meant" >&2
+  failed=1
+fi
+exit "$failed"
