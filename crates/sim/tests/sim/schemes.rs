@@ -7,6 +7,10 @@ use onefold_sim::{Control, simulate};
 const KIB: u64 = 1024;
 
 fn run(more: &[&str]) -> RunResult {
+    run_load("like-fio-randw,requests=120k,qd=4", more)
+}
+
+fn run_load(load: &str, more: &[&str]) -> RunResult {
     let small = [
         "geometry.channels=1",
         "geometry.ways=1",
@@ -21,8 +25,7 @@ fn run(more: &[&str]) -> RunResult {
         "dedup.hash_units=0",
         "precondition.range=0.9",
     ];
-    let load = workload("like-fio-randw,requests=120k,qd=4");
-    let setup = setup("femu32", &sets(&[&small[..], more].concat()), &load);
+    let setup = setup("femu32", &sets(&[&small[..], more].concat()), &workload(load));
     simulate(&setup, &Control::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -96,12 +99,12 @@ fn the_watermark_chooses_between_rewriting_and_moving() {
 #[test]
 fn the_log_takes_the_superblocks_it_may() {
     let of = |spare: &str| {
-        let narrow = ["geometry.blocks=288", "geometry.pages=256", "ftl.remap_log=32KiB"];
-        let run = run(&[&narrow[..], &["ftl.remap=lh", spare]].concat());
+        let narrow = ["geometry.blocks=144", "geometry.pages=512", "ftl.remap=lh", spare];
+        let run = run_load("like-fio-randw,requests=200k,qd=4", &narrow);
         (remap(&run).log_collections, remap(&run).tables.log_pages_bytes)
     };
     let (often, few) = of("ftl.remap_spare=1");
-    let (seldom, many) = of("ftl.remap_spare=3");
+    let (seldom, many) = of("ftl.remap_spare=4");
     assert!(often > seldom, "{often} and {seldom} collections");
     assert!(many > few, "{many} and {few} bytes of pointers");
 }
