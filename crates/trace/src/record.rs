@@ -212,8 +212,8 @@ impl Record {
 
     /// Whether its range or, of a remap, its source ends past 2^64.
     pub(crate) fn overflows(&self) -> bool {
-        let ends = |first: u64| first.checked_add(self.len).is_some();
-        !ends(self.offset) || !self.source().is_none_or(ends)
+        let overflows = |first: u64| first.checked_add(self.len).is_none();
+        overflows(self.offset) || self.source().is_some_and(overflows)
     }
 
     /// The 4 KiB pages a write touches, in order, each with the id of its new content: contents of

@@ -154,8 +154,9 @@ impl AtOnce for Drive {
         command: &Command,
         from: RemapFrom,
     ) -> Result<Completion, Refused> {
-        let full = self.remaps.as_ref().map_or(RemapFull::Copy, |remaps| remaps.full);
-        let remaps = self.remaps.get_or_insert_with(|| Remaps::new(&self.ssd, full));
+        let Some(remaps) = &mut self.remaps else {
+            unreachable!("a load without remaps made one: {command:?} from {from:?}")
+        };
         let range = remaps.range(command, from)?;
         let Command { offset, len, .. } = *command;
         let begin = remaps.changes.over(now, [offset, from.offset], len);
