@@ -168,6 +168,8 @@ impl PartitionedVolume {
             return self.load(number);
         }
         self.stage = Stage::Idle;
+        // The changes are in the tables and still in the overlay: so much memory it takes.
+        self.measure();
         let Some(oldest) = self.journal.closed.pop_front() else { return };
         for (lba, _) in &oldest.changes {
             if self.journal.overlay.get(lba).is_some_and(|last| last.seq == oldest.seq)
@@ -176,7 +178,6 @@ impl PartitionedVolume {
                 self.tell_searches(*lba, overlaid.now);
             }
         }
-        self.measure();
         self.journal.durable = oldest.seq;
         self.stats.batches += 1;
         self.report_durable();

@@ -107,9 +107,7 @@ fn of_volume(run: &RunResult, metric: Metric) -> Option<f64> {
         Metric::Reclaims => Some(float(started)),
         Metric::Aborted => (started > 0).then(|| ratio(aborted, started)),
         Metric::Waits => Some(float(waits(zoned))),
-        Metric::ZoneResets => {
-            Some(float(total(zoned.devices.iter().map(|device| device.resets))))
-        }
+        Metric::ZoneResets => Some(float(total(zoned.devices.iter().map(|device| device.resets)))),
         Metric::JournalMoves => Some(float(zoned.journal_moves)),
         _ => None,
     }
