@@ -40,6 +40,8 @@ class Case:
     search: str = ""
     # Whether the program keeps the tape itself, of a device that it serves.
     is_served: bool = False
+    # Whether it uses onefold-sqlite.
+    needs_extension: bool = False
     # Share of the states: those of a server that has to start take long.
     share: float = 1.0
     # Whether a short budget is enough to find it.
@@ -47,6 +49,7 @@ class Case:
 
 
 SQLITE = {"check": "sqlite-check.sh", "tools": "sqlite3"}
+EXTENSION = {"check": "sqlite-onefold-check.sh", "tools": "sqlite3", "needs_extension": True}
 ROCKSDB = {"check": "rocksdb-check.sh", "tools": "db_bench ldb"}
 GIT = {"check": "git-check.sh", "tools": "git"}
 RENAME = "rename-check.sh"
@@ -71,6 +74,8 @@ CASES = [
     Case("sqlite-extra", "sqlite.sh EXTRA", fails=KEPT, **SQLITE),
     Case("sqlite-wal-normal", "sqlite-wal.py NORMAL", fails=LOST, is_frequent=False, **SQLITE),
     Case("sqlite-wal-full", "sqlite-wal.py FULL", fails=KEPT, **SQLITE),
+    Case("sqlite-onefold", "sqlite-onefold.sh FULL", fails=KEPT, **EXTENSION),
+    Case("sqlite-onefold-xfs", "sqlite-onefold.sh FULL", fails=KEPT, options="--fs xfs", **EXTENSION),
     Case("rename-ext4", "rename.sh plain", RENAME, DAMAGED, options=DELAYED),
     Case("rename-ext4-fsync", "rename.sh sync", RENAME, KEPT, options=DELAYED),
     Case("rename-xfs", "rename.sh plain", RENAME, DAMAGED, tools="mkfs.xfs", options=XFS),
@@ -154,6 +159,17 @@ def attempt(case: Case, states: int, is_short: bool, onefold: str) -> bool:
     return wrong is None
 
 
+def find_extension(onefold: Path) -> bool:
+    """Tells programs of this folder where onefold-sqlite is: beside `onefold`."""
+    library = "libonefold_sqlite.so"
+    found = [path for path in (onefold.parent / library, onefold.parent / "deps" / library) if path.exists()]
+    command = onefold.parent / "onefold-sqlite"
+    if not found or not command.exists():
+        return False
+    os.environ["ONEFOLD_SQLITE"], os.environ["ONEFOLD_SQLITE_LIBRARY"] = str(command), str(found[0])
+    return True
+
+
 def main() -> int:
     budget, *names = sys.argv[1:] or ["full"]
     if budget not in BUDGETS and not budget.isdecimal():
@@ -166,17 +182,22 @@ def main() -> int:
         return int(is_required)
     onefold = os.environ.get("ONEFOLD")
     if onefold is None:
-        subprocess.run(["cargo", "build", "--release", "--locked", "--package", "onefold"], cwd=ROOT, check=True)
+        packages = ["--package", "onefold", "--package", "onefold-sqlite"]
+        subprocess.run(["cargo", "build", "--release", "--locked", *packages], cwd=ROOT, check=True)
         target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
         onefold = str(Path(target) / "release" / "onefold")
     # Programs of this folder run it too.
     os.environ["ONEFOLD"] = onefold = str(Path(onefold).resolve())
+    has_extension = find_extension(Path(onefold))
     failed = skipped = 0
     for case in CASES:
         if names and not any(case.name.startswith(name) for name in names):
             continue
         if missing := [tool for tool in case.tools.split() if shutil.which(tool) is None]:
             print(f"SKIP  {case.name}: {' '.join(missing)} is missing")
+            skipped += 1
+        elif case.needs_extension and not has_extension:
+            print(f"SKIP  {case.name}: onefold-sqlite and its library are not beside {onefold}")
             skipped += 1
         else:
             failed += not attempt(case, states, budget == "short", onefold)

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""What SQLite writes to its device, as it is and with the extension of `onefold-sqlite`.
+
+    scripts/write_once_sqlite.py [--updates N] [--rows N] [--fs xfs,btrfs,ext4] [--only LOAD]
+
+Each row of the table is a new file system of 1 GiB on a loop device, and a process of the SQLite that Python has: a table of rows of
+3.9 KB, then random updates, auto-checkpoint 1000. Writes are those of the loop device (/sys/block/*/stat) from the first update until
+the database is closed and the file system synced. Contents are compared at the end. Needs root and loop devices; a file system whose
+mkfs is missing is skipped. LIBRARY is the extension to use, else it is built.
+"""
+
+import argparse
+import hashlib
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SECTOR = 512
+ROW_BYTES = 3900
+# Name, synchronous, updates of a transaction.
+LOADS = [("NORMAL, 100 updates", "NORMAL", 100), ("FULL, 100 updates", "FULL", 100), ("FULL, 1 update", "FULL", 1)]
+
+
+# Some Pythons are built without extensions of SQLite.
+CAN_LOAD = "import sqlite3; sqlite3.Connection.enable_load_extension"
+
+
+def run(*words: object) -> str:
+    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout
+
+
+def interpreter() -> str | None:
+    """A Python whose SQLite loads extensions."""
+    for program in (sys.executable, "/usr/bin/python3"):
+        if subprocess.run([program, "-c", CAN_LOAD], capture_output=True, check=False).returncode == 0:
+            return program
+    return None
+
+
+def connect(path: Path, library: Path | None) -> sqlite3.Connection:
+    if library is not None:
+        loader = sqlite3.connect(":memory:")
+        loader.enable_load_extension(True)
+        loader.load_extension(str(library))
+    store = sqlite3.connect(path, isolation_level=None)
+    store.execute("pragma journal_mode=wal")
+    return store
+
+
+def written(device: str) -> int:
+    """Bytes that were written to a loop device."""
+    return int(Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6]) * SECTOR
+
+
+def load(store: sqlite3.Connection, rows: int, updates: int, group: int) -> None:
+    numbers = random.Random(1)
+    for first in range(0, updates, group):
+        store.execute("begin")
+        for _ in range(min(group, updates - first)):
+            store.execute("update t set b=? where n=?", (numbers.randbytes(ROW_BYTES), numbers.randrange(rows)))
+        store.execute("commit")
+
+
+def child(path: Path, library: Path | None, device: str, synchronous: str, group: int, rows: int, updates: int) -> None:
+    """One run; prints bytes written and what the extension says."""
+    store = connect(path, library)
+    store.execute("create table t(n integer primary key, b blob)")
+    numbers = random.Random(0)
+    store.execute("begin")
+    store.executemany("insert into t values(?, ?)", ((n, numbers.randbytes(ROW_BYTES)) for n in range(rows)))
+    store.execute("commit")
+    store.execute("pragma wal_checkpoint(truncate)")
+    os.sync()
+    before = written(device)
+    store.execute(f"pragma synchronous={synchronous}")
+    load(store, rows, updates, group)
+    told = store.execute("pragma onefold").fetchone() if library else None
+    store.close()
+    os.sync()
+    print(written(device) - before, told[0] if told else "stock", sep="\t")
+
+
+def measure(kind: str, library: Path | None, synchronous: str, group: int, options: argparse.Namespace) -> tuple[int, str, str]:
+    """Bytes written, what the extension says, and a digest of the rows."""
+    with tempfile.TemporaryDirectory(prefix="write-once-") as folder:
+        image, point = Path(folder, "image"), Path(folder, "mounted")
+        run("truncate", "-s", "1G", image)
+        run(f"mkfs.{kind}", "-q", image)
+        point.mkdir()
+        device = run("losetup", "--find", "--show", image).strip()
+        try:
+            run("mount", device, point)
+            try:
+                path = point / "db"
+                words = [path, library or "", device, synchronous, group, options.rows, options.updates]
+                told = run(options.python, __file__, "--child", *words).strip().split("\t")
+                # The extension is not needed after a clean close.
+                store = sqlite3.connect(path)
+                if store.execute("pragma integrity_check").fetchone() != ("ok",):
+                    raise RuntimeError(f"{kind}: the database is damaged")
+                digest = hashlib.sha256()
+                for _, content in store.execute("select n, b from t order by n"):
+                    digest.update(content)
+                store.close()
+            finally:
+                run("umount", point)
+        finally:
+            run("losetup", "--detach", device)
+    return int(told[0]), told[1], digest.hexdigest()
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--child"]:
+        path, library, device, synchronous, group, rows, updates = sys.argv[2:]
+        child(Path(path), Path(library) if library else None, device, synchronous, int(group), int(rows), int(updates))
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--updates", type=int, default=50_000)
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--fs", default="xfs,btrfs,ext4")
+    parser.add_argument("--only", default="", help="loads whose name begins so")
+    options = parser.parse_args()
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        print("skipped: writes of SQLite (root and loop devices)")
+        return 0
+    options.python = interpreter()
+    if options.python is None:
+        print("skipped: writes of SQLite (a Python whose SQLite loads extensions)")
+        return 0
+    library = os.environ.get("LIBRARY")
+    if library is None:
+        subprocess.run(["cargo", "build", "--release", "--locked", "--package", "onefold-sqlite"], cwd=ROOT, check=True)
+        library = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "libonefold_sqlite.so"
+    library = Path(library).resolve()
+    version = run(options.python, "-c", "import sqlite3; print(sqlite3.sqlite_version)").strip()
+    print(f"SQLite {version}, {options.updates:,} updates of {options.rows:,} rows of {ROW_BYTES} bytes; MiB written to the device")
+    print("| file system | load | stock | extension | difference | what `PRAGMA onefold` says |\n|---|---|---|---|---|---|")
+    for kind in options.fs.split(","):
+        if shutil.which(f"mkfs.{kind}") is None:
+            print(f"| {kind} | skipped: mkfs.{kind} is missing | | | | |")
+            continue
+        for name, synchronous, group in LOADS:
+            if not name.startswith(options.only):
+                continue
+            stock, _, expected = measure(kind, None, synchronous, group, options)
+            own, told, found = measure(kind, library, synchronous, group, options)
+            if found != expected:
+                print(f"FAIL {kind}, {name}: the rows differ", file=sys.stderr)
+                return 1
+            difference = f"{100 * (own - stock) / stock:+.1f} %"
+            print(f"| {kind} | {name} | {stock / 2**20:.1f} | {own / 2**20:.1f} | {difference} | `{told}` |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
