@@ -106,7 +106,7 @@ fn recent_contents_repeat_as_often_as_asked() {
     }
     let share = f64::from(of_newest) / f64::from(UNITS);
     assert!((share - 0.9 / 9.1).abs() < 0.01, "{share} of the writes");
-    assert_eq!(shares("recent:ratio=0").1, 0.0);
+    assert_eq!(shares("recent:ratio=0"), (0.0, 0.0));
 }
 
 /// At every moment of the fill and of overwrites.
