@@ -91,7 +91,7 @@ fn unique_contents_never_repeat() {
 
 #[test]
 fn recent_contents_repeat_as_often_as_asked() {
-    // A little less, as no page may have the content any more: it is the rarer the more repeat.
+    // A little less than asked: an old content may be on no page any more.
     for (spec, wanted) in [("recent", 0.895..0.905), ("recent:ratio=0.5,theta=0.5", 0.47..0.5)] {
         let (_, repeats) = shares(spec);
         assert!(wanted.contains(&repeats), "{spec}: {repeats} of the overwrites");
