@@ -209,7 +209,7 @@ fn the_page_cache_is_part_of_the_specification() {
     assert_eq!(workload.canonical(), "like-oltp,range=0-90%,requests=10,cache=25%,qd=32");
     assert_eq!(Workload::parse(&workload.canonical()).unwrap(), workload);
     let error = |spec: &str| Workload::parse(spec).unwrap_err().to_string();
-    assert!(error("like-oltp,cache=much").contains("a share of the range such as 50%"));
+    assert!(error("like-oltp,cache=much%").contains("a share of the range such as 50%"));
     assert!(error("like-oltp,cache=101%").contains("percentages from 0 to 100"));
     assert!(error("like-fio-randw,cache=1GiB").contains("unknown workload key `cache`"));
 }

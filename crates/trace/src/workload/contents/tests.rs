@@ -91,9 +91,10 @@ fn unique_contents_never_repeat() {
 
 #[test]
 fn recent_contents_repeat_as_often_as_asked() {
-    for (spec, wanted) in [("recent", 0.9), ("recent:ratio=0.5,theta=0.5", 0.5)] {
+    // A little less than asked: an old content may be on no page any more.
+    for (spec, wanted) in [("recent", 0.895..0.905), ("recent:ratio=0.5,theta=0.5", 0.47..0.5)] {
         let (_, repeats) = shares(spec);
-        assert!((repeats - wanted).abs() < 0.01, "{spec}: {repeats} of the overwrites");
+        assert!(wanted.contains(&repeats), "{spec}: {repeats} of the overwrites");
     }
     // The newest content is repeated most: 1 of ln(5,000) + 0.58 repeats.
     let mut model = ContentSpec::parse("recent").unwrap().model(UNITS, 7);
@@ -106,7 +107,7 @@ fn recent_contents_repeat_as_often_as_asked() {
     }
     let share = f64::from(of_newest) / f64::from(UNITS);
     assert!((share - 0.9 / 9.1).abs() < 0.01, "{share} of the writes");
-    assert_eq!(shares("recent:ratio=0").1, 0.0);
+    assert_eq!(shares("recent:ratio=0"), (0.0, 0.0));
 }
 
 /// At every moment of the fill and of overwrites.
