@@ -233,7 +233,7 @@ mod tests {
         let mut buffer = [1; 32];
         assert_eq!((wal.read(&medium, &mut buffer, 0), buffer), (Ok(false), [0; 32]));
         wal.write(&medium, &header(4096), 0).unwrap();
-        wal.write(&medium, &[9; 5 * 4120], 32).unwrap();
+        wal.write(&medium, &vec![9; 5 * 4120], 32).unwrap();
         assert_eq!(wal.bytes(&medium), Ok(32 + 5 * 4120));
         assert_eq!((wal.read(&medium, &mut buffer, 0), buffer), (Ok(true), header(4096)));
         wal.truncate(&medium, 32 + 3 * 4120).unwrap();
@@ -253,7 +253,7 @@ mod tests {
         let (mut reader, mut writer) = (AlignedWal::default(), AlignedWal::default());
         assert_eq!(reader.bytes(&medium), Ok(0));
         writer.write(&medium, &header(16_384), 0).unwrap();
-        writer.write(&medium, &[7; 2 * 16_408], 32).unwrap();
+        writer.write(&medium, &vec![7; 2 * 16_408], 32).unwrap();
         let mut page = vec![0; 16_384];
         assert_eq!(reader.read(&medium, &mut page, 32 + 16_408 + 24), Ok(true));
         assert!(page == [7; 16_384]);

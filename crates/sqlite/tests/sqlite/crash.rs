@@ -20,7 +20,7 @@ fn writer() {
     let arguments = arguments.into_string().unwrap();
     let (path, first) = arguments.rsplit_once(',').unwrap();
     let database = open(Path::new(path), ONEFOLD);
-    database.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+    database.busy_timeout(std::time::Duration::from_mins(1)).unwrap();
     database.execute_batch("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=30;").unwrap();
     let mut n: i64 = first.parse().unwrap();
     loop {

@@ -27,15 +27,8 @@ impl<'a> Side<'a> {
         while side.connections.len() < CONNECTIONS {
             side.connections.push(open(path, vfs));
         }
-        for connection in &side.connections {
-            side.set_up(connection);
-        }
+        side.connections.iter().for_each(set_up);
         side
-    }
-
-    fn set_up(&self, connection: &Connection) {
-        connection.busy_timeout(std::time::Duration::ZERO).unwrap();
-        connection.execute_batch("PRAGMA wal_autocheckpoint=40; PRAGMA cache_size=20;").unwrap();
     }
 
     /// What a statement answers, or its error.
@@ -47,12 +40,17 @@ impl<'a> Side<'a> {
                 .map_or_else(|error| error.to_string(), |rows| rows.to_string()),
             Step::Reopen => {
                 let fresh = open(self.path, self.vfs);
-                self.set_up(&fresh);
+                set_up(&fresh);
                 self.connections[who] = fresh;
                 String::new()
             }
         }
     }
+}
+
+fn set_up(connection: &Connection) {
+    connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+    connection.execute_batch("PRAGMA wal_autocheckpoint=40; PRAGMA cache_size=20;").unwrap();
 }
 
 #[derive(Debug)]
