@@ -251,9 +251,8 @@ fn a_store_that_forgets_nothing_survives_all_power_cuts() {
 /// A log with these entries, texts of marks and data, and the empty disk of four pages that it is of.
 fn log_of(folder: &Folder, entries: &[(WriteLogEntry, &str, Vec<u8>)]) -> (PathBuf, PathBuf) {
     let mut log = vec![0; 512];
-    let super_block =
-        WriteLogSuper { entries: entries.len().try_into().unwrap(), sector_bytes: 512 };
-    log[..28].copy_from_slice(&super_block.encode());
+    let head = WriteLogSuper { entries: entries.len().try_into().unwrap(), sector_bytes: 512 };
+    log[..28].copy_from_slice(&head.encode());
     for (entry, text, data) in entries {
         let mut sector = [0; 512];
         sector[..32].copy_from_slice(&entry.encode());

@@ -98,7 +98,8 @@ fn requests_that_fail() {
 /// staged for it, and wherever it goes.
 #[test]
 fn programs_that_fail_are_counted() {
-    let small = ["geometry.channels=1", "geometry.ways=1", "geometry.blocks=560", "capacity.op=40 %"];
+    let small =
+        ["geometry.channels=1", "geometry.ways=1", "geometry.blocks=560", "capacity.op=40 %"];
     let cases: [(&str, &[&str]); 4] = [
         ("s1", &["geometry.pages=64"]),
         ("s1", &["geometry.pages=64", "ftl.indirection=16KiB"]),

@@ -87,21 +87,7 @@ pub(crate) fn details(details: &SsdDetails) -> Value {
             "rho": space.rho,
         },
         "snapshot_bytes": details.snapshot_bytes,
-        "remap": {
-            "remapped_units": details.remap.remapped,
-            "copied_units": details.remap.copied,
-            "skipped_units": details.remap.skipped,
-            "log_entries": details.remap.entries,
-            "destages": details.remap.destages,
-            "log_full": details.remap.log_full,
-            "segment_cycles_max": details.segment_cycles_max,
-            "tables": details.remap_tables.map(|tables| json!({
-                "refs_bytes": tables.refs,
-                "units_bytes": tables.units,
-                "log_pages_bytes": tables.log_pages,
-                "segments_bytes": tables.segments,
-            })),
-        },
+        "remap": remap(details),
         "recovery_cost": {
             "flash_bytes": details.recovery.flash_bytes(details.program_bytes),
             "log_flash_bytes": details.recovery.log_pages * details.program_bytes,
@@ -137,6 +123,25 @@ pub(crate) fn details(details: &SsdDetails) -> Value {
             "remap_requests": host.remap_requests,
             "remap_pages": host.remap_pages,
         },
+    })
+}
+
+/// What remapping counted, and the DRAM of its tables.
+fn remap(details: &SsdDetails) -> Value {
+    json!({
+        "remapped_units": details.remap.remapped,
+        "copied_units": details.remap.copied,
+        "skipped_units": details.remap.skipped,
+        "log_entries": details.remap.entries,
+        "destages": details.remap.destages,
+        "log_full": details.remap.log_full,
+        "segment_cycles_max": details.segment_cycles_max,
+        "tables": details.remap_tables.map(|tables| json!({
+            "refs_bytes": tables.refs,
+            "units_bytes": tables.units,
+            "log_pages_bytes": tables.log_pages,
+            "segments_bytes": tables.segments,
+        })),
     })
 }
 
@@ -178,15 +183,18 @@ fn image(image: &ImageSnapshot) -> Value {
     })
 }
 
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
 /// The device for people.
 pub(super) fn table(value: &Value) -> String {
     let mut text = String::new();
-    let number = |value: &Value| value.as_u64().unwrap_or(0);
     let mut row = |name: &str, value: String| {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:<22} {value}");
     };
-    let (space, flash) = (&value["space"], &value["flash"]);
+    let space = &value["space"];
     row("capacity", size(number(&value["logical_bytes"])));
     if number(&value["snapshot_bytes"]) > 0 {
         row("for snapshots", size(number(&value["snapshot_bytes"])));
@@ -225,31 +233,31 @@ pub(super) fn table(value: &Value) -> String {
     if let Some(tables) = value["remap"]["tables"].as_object() {
         row("DRAM of remap tables", size(tables.values().map(number).sum()));
     }
-    if let Some(live) = value.get("live") {
-        let waf = live["waf"].as_f64().map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
-        row("write amplification", waf);
-        row("not durable yet", size(number(&live["unflushed_bytes"])));
-        let image = &live["image"];
-        if let Some(about) = image["about"].as_str() {
-            let (refused, waiting) = (&image["refused_requests"], number(&image["waiting_bytes"]));
-            let waiting = size(waiting);
-            row(
-                "the host",
-                format!("{about}: {waiting} wait in memory, {refused} requests refused"),
-            );
-        }
-        let failed =
-            ["failed_reads", "failed_writes", "failed_syncs"].map(|key| number(&image[key]));
-        if failed.iter().any(|count| *count > 0) {
-            let [reads, writes, syncs] = failed;
-            row("failed on the host", format!("{reads} reads, {writes} writes, {syncs} flushes"));
-        }
-        let pages = flash["program_pages"].as_object();
-        for (cause, pages) in pages.into_iter().flatten().filter(|(_, pages)| number(pages) > 0) {
-            row(&format!("programmed, {cause}"), size(number(pages) * 4096));
-        }
-    }
+    served(value, &mut row);
     text
+}
+
+/// What a server that has the device says beside it.
+fn served(value: &Value, row: &mut dyn FnMut(&str, String)) {
+    let Some(live) = value.get("live") else { return };
+    let waf = live["waf"].as_f64().map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
+    row("write amplification", waf);
+    row("not durable yet", size(number(&live["unflushed_bytes"])));
+    let image = &live["image"];
+    if let Some(about) = image["about"].as_str() {
+        let (refused, waiting) = (&image["refused_requests"], number(&image["waiting_bytes"]));
+        let waiting = size(waiting);
+        row("the host", format!("{about}: {waiting} wait in memory, {refused} requests refused"));
+    }
+    let failed = ["failed_reads", "failed_writes", "failed_syncs"].map(|key| number(&image[key]));
+    if failed.iter().any(|count| *count > 0) {
+        let [reads, writes, syncs] = failed;
+        row("failed on the host", format!("{reads} reads, {writes} writes, {syncs} flushes"));
+    }
+    let pages = value["flash"]["program_pages"].as_object();
+    for (cause, pages) in pages.into_iter().flatten().filter(|(_, pages)| number(pages) > 0) {
+        row(&format!("programmed, {cause}"), size(number(pages) * 4096));
+    }
 }
 
 #[cfg(test)]
