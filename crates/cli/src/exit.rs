@@ -101,7 +101,7 @@ impl Exit {
                 "done; of check and scrub: clean; of serve: ended by a signal, all is stored"
             }
             Self::Failed => {
-                "the command failed; of study check: a claim does not hold; of study run and grid: no point has a result"
+                "the command failed; of study check: a claim does not hold; of study verify: a number is not that of the table; of study run and grid: no point has a result"
             }
             Self::Repaired => "something was repaired",
             Self::Usage => "the command line is wrong",
