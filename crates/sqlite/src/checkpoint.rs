@@ -70,6 +70,8 @@ pub(crate) struct Checkpoint {
     read_bytes: Vec<u8>,
     /// The last run that was cloned.
     cloned: Option<Run>,
+    /// Whether pages are cloned at all.
+    clones: bool,
 }
 
 impl Checkpoint {
@@ -86,11 +88,26 @@ impl Checkpoint {
         // Of equal pages the newest comes first, and the others go.
         newest.sort_unstable_by_key(|(page, frame)| (*page, u32::MAX - frame));
         newest.dedup_by_key(|(page, _)| *page);
-        Self { layout, newest, read_frame: None, read_bytes: Vec::new(), cloned: None }
+        Self { newest, clones: true, ..Self::of_writes(layout) }
+    }
+
+    /// Begins one that clones nothing.
+    pub(crate) const fn of_writes(layout: Layout) -> Self {
+        Self {
+            layout,
+            newest: Vec::new(),
+            read_frame: None,
+            read_bytes: Vec::new(),
+            cloned: None,
+            clones: false,
+        }
     }
 
     /// SQLite has read this of the WAL.
     pub(crate) fn note_read(&mut self, bytes: &[u8], offset: u64) {
+        if !self.clones {
+            return;
+        }
         self.read_frame = self.layout.frame_of_page(offset, u64_from(bytes.len()));
         self.read_bytes.clear();
         if self.read_frame.is_some() {

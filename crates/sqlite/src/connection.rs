@@ -30,7 +30,18 @@ pub(crate) struct Connection {
     pub(crate) refused: Option<Errno>,
     /// The file system or the files do not take clones: none is tried any more.
     pub(crate) is_plain: bool,
+    /// Syncs of the WAL by this connection since its last checkpoint began.
+    pub(crate) wal_syncs: u32,
+    /// Checkpoints that wrote, as there were few frames for each sync ([`CLONED_FRAMES_PER_SYNC`]).
+    pub(crate) small_commits: u64,
 }
+
+/// Frames for each sync of the WAL from which on a checkpoint clones.
+///
+/// A clone saves the page in the database. It also shares blocks of the WAL, so that the next frames go to new blocks, and each sync of
+/// the WAL writes metadata of the file system: one and a half pages on XFS (`scripts/write_once_sqlite.py`). Commits of few frames that
+/// are synced one by one would cost more than they save.
+const CLONED_FRAMES_PER_SYNC: u32 = 4;
 
 /// An aligned WAL.
 #[derive(Debug)]
@@ -101,11 +112,19 @@ impl Connection {
     /// A checkpoint begins. `bounds` are those of the shared memory, if the connection has it.
     pub(crate) fn begin_checkpoint(&mut self, bounds: Option<Bounds>) {
         self.checkpoint = None;
+        // One of them may be the sync of the checkpoint before.
+        let syncs = std::mem::take(&mut self.wal_syncs).saturating_sub(1);
         let Some(OpenWal { view, file }) = &self.wal else { return };
         let Some(layout) = view.layout().filter(|layout| layout.page_bytes() >= BLOCK_BYTES) else {
             return;
         };
         let bounds = bounds.unwrap_or(Bounds { copied_frames: 0, safe_frames: 0, pages: 0 });
+        let frames = bounds.safe_frames.saturating_sub(bounds.copied_frames);
+        if frames < syncs.saturating_mul(CLONED_FRAMES_PER_SYNC) {
+            self.checkpoint = Some(Checkpoint::of_writes(layout));
+            self.small_commits += 1;
+            return;
+        }
         self.checkpoint =
             Some(Checkpoint::begin(layout, bounds, |frames| file.pages(layout, frames)));
     }
@@ -127,11 +146,13 @@ impl fmt::Display for Connection {
         }
         let backend = match (&self.wal, self.is_plain, self.cloned_pages) {
             (None, ..) | (_, true, _) => "plain",
+            (_, false, 0) if self.small_commits > 0 => "plain",
             (_, false, 0) => "untried",
             _ => "reflink",
         };
         write!(f, " backend={backend} cloned_pages={}", self.cloned_pages)?;
         write!(f, " clone_calls={} written_pages={}", self.clone_calls, self.written_pages)?;
+        write!(f, " small_commits={}", self.small_commits)?;
         match self.refused {
             Some(error) => write!(f, " refused=\"{error}\""),
             None => write!(f, " refused=none"),

@@ -122,6 +122,16 @@ unsafe extern "C" fn truncate(file: *mut File, bytes: i64) -> c_int {
     code(file.lock().map_err(|_| Code::LOCK).and_then(|_lock| view.truncate(&real, bytes)))
 }
 
+unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
+    // SAFETY: SQLite syncs a file that is open.
+    let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
+    let mut connection = lock(&wal.shared);
+    connection.wal_syncs = connection.wal_syncs.saturating_add(1);
+    drop(connection);
+    // SAFETY: the file below is open, and the flags are those of SQLite.
+    unsafe { (real.methods().sync)(real.as_ptr(), flags) }
+}
+
 unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
     // SAFETY: SQLite asks about a file that is open.
     let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
@@ -160,7 +170,6 @@ macro_rules! forward {
 }
 
 forward! {
-    sync = sync(flags: c_int) -> c_int;
     lock_file = lock(level: c_int) -> c_int;
     unlock = unlock(level: c_int) -> c_int;
     check_reserved_lock = check_reserved_lock(result: *mut c_int) -> c_int;
