@@ -121,7 +121,7 @@ buffer|fua-untold|cache.rs|s/program_request\(r, out\);\s*self\.tell_cleaned\(\)
 buffer|mixed-run|entries/run.rs|s/ && next\.dirty == dirty//|a run is all clean or all dirty
 buffer|fresh-present|entries/fresh.rs|s/pages\.up_to\(found\.unwrap_or\(pages\.len\)\)/pages/|pages that are there already are not fresh
 buffer|fresh-clean|entries/fresh.rs|s/u32::from\(victim\.dirty == 0\)/u32::from(victim.dirty != 0)/|clean and dirty victims of a run are told apart
-buffer|fresh-own-victim|policies/pt_lru.rs|s/if to == COLD_CLEAN \{\n.*?\n.*?return 0;\n\s*\}//|fresh pages that are one another's victims go one by one
+buffer|fresh-own-victim|policies/pt_lru.rs|s/if to == Self::COLD_CLEAN \{\n.*?\n.*?return 0;\n\s*\}//|fresh pages that are one another's victims go one by one
 buffer|small-to-main|policies/s3_fifo.rs|s/COUNT_TO_MAIN: u16 = 2/COUNT_TO_MAIN: u16 = 1/|S3-FIFO lifts what was accessed twice
 buffer|longest|policies/vbbms.rs|s/r\.n > self\.longest/r.n >= self.longest/|VBBMS: requests up to `longest` are random
 buffer|any-page|policies/aoi/classify.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
@@ -228,8 +228,8 @@ modes|too-early|partitioned/cleaner/mod.rs|s/phase: Phase::Wait\(self\.journal\.
 modes|stale-move|partitioned/cleaner/mod.rs|s/if !self\.is_current\(one\.lba, one\.from\) \{\n\s*self\.stats\.clean_wasted/if false {\n self.stats.clean_wasted/|a copy of an overwritten block is dropped
 modes|below-head|partitioned/cleaner/mod.rs|s/job\.floor\.max\(job\.head\)/job.floor/|holes that were filled are no free space
 modes|temporary|partitioned/tables.rs|s/temporary\.invalidate\(lba, old\);/let _ = old;/|an overwritten block is invalid in both tables
-modes|incarnation|partitioned/open.rs|s/one\.incarnation == self\.incarnation\n\s*&& //|transactions of an earlier mount do not count
-modes|gap|partitioned/open.rs|s/if transaction\.seq\.raw\(\) != last \+ 1 \{/if false {/|the log ends at the first gap
+modes|incarnation|partitioned/replay.rs|s/one\.incarnation == self\.incarnation\n\s*&& //|transactions of an earlier mount do not count
+modes|gap|partitioned/replay.rs|s/one\.seq\.raw\(\) == \*next/one.seq.raw() >= *next/|the log ends at the first gap
 modes|pins|partitioned/io.rs|s/!\(changes && self\.is_pinned/!(false \&\& changes \&\& self.is_pinned/|what the host reads is not overwritten
 modes|acknowledged|partitioned/journal.rs|s/self\.open\.seq - u64::from\(self\.open\.changes\.is_empty\(\)\)/self.open.seq - 1/|a flush covers the open transaction
 volume|unshared|volume/snapshots/share.rs|s/match self\.is_shared\(here, at\) \{\n\s*Held::Yes => \{\}/match self.is_shared(here, at) {\n Held::Yes => self.lose(at),/|a block stays live while another member has it
