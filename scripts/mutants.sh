@@ -558,6 +558,7 @@ sim|arrival-early|events.rs|s/\.max\(self\.clock\);\n/;\n/|what waited for a req
 sim|delay-untold|stack/joint.rs|s/request\.delay = request\.delay\.max\(done\.delay\);//|a request tells the worst delay of its parts
 sim|short-paced|stack/joint.rs|s/ns - \(layer\.short_ns\(now\) - short\)/ns/|time without free log segments is no pacing
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
+sqlite|small-cloned|connection.rs|s/if frames < syncs\.saturating_mul\(CLONED_FRAMES_PER_SYNC\)/if frames < syncs.min(0)/|small commits that are synced one by one are written
 sqlite|marker-stock|header.rs|s/const EMPTY: u32 = 0x4f46_5730;/const EMPTY: u32 = 3_007_000;/|SQLite without the extension refuses an empty aligned WAL
 sqlite|marker-gone|wal.rs|s/return Self::create\(medium\);/return medium.truncate(0);/|a truncation leaves the header of an aligned WAL
 sqlite|shared-memory|ffi/database.rs|s/if lock\(&self\.shared\)\.wal\.is_none\(\) \{/if !lock(\&self.shared).to_string().is_empty() {/|the shared memory of an aligned WAL is not that of a stock one

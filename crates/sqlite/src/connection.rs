@@ -39,7 +39,7 @@ pub(crate) struct Connection {
 /// Frames for each sync of the WAL from which on a checkpoint clones.
 ///
 /// A clone saves the page in the database. It also shares blocks of the WAL, so that the next frames go to new blocks, and each sync of
-/// the WAL writes metadata of the file system: one and a half pages on XFS (`scripts/write_once_sqlite.py`). Commits of few frames that
+/// the WAL writes metadata of the file system: some one and a half pages on XFS, estimated from `scripts/write_once_sqlite.py`. Commits of few frames that
 /// are synced one by one would cost more than they save.
 const CLONED_FRAMES_PER_SYNC: u32 = 4;
 

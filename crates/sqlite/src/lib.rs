@@ -13,7 +13,7 @@
 //!
 //! - *reflink*: at a checkpoint, runs of frames are cloned to the database with `FICLONERANGE` (XFS, btrfs and their kind).
 //! - *plain*: pages are written, as SQLite would. Every failed clone ends here, page by page; a file system that cannot clone is
-//!   asked once. On a device that maps equal blocks to one page the plain write costs no program, as both copies are aligned.
+//!   asked once. Small commits that are synced one by one are written too, as clones would cost them more. On a device that maps equal blocks to one page the plain write costs no program, as both copies are aligned.
 //!
 //! # Invariants
 //!

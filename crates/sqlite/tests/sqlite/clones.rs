@@ -70,6 +70,28 @@ fn every_page_of_a_checkpoint_is_cloned() {
     }
 }
 
+/// Small commits that are synced one by one are written at the checkpoint, and large ones, or many for each sync, are not. Needs no
+/// file system that clones: what is chosen is told.
+#[test]
+fn small_commits_that_are_synced_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = create(&folder.path().join("db"), ONEFOLD, 4096);
+    let written = |synchronous: &str, commits: i64, rows: i64| {
+        let pragma = format!("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous={synchronous}");
+        database.execute_batch(&pragma).unwrap();
+        let before = count(&database, "small_commits");
+        for _ in 0..commits {
+            let first = database.query_row("SELECT count(*) FROM rows", [], |row| row.get(0));
+            insert(&database, first.unwrap(), rows, 3900);
+        }
+        assert_eq!(text(&database, "PRAGMA wal_checkpoint(TRUNCATE)"), "0");
+        count(&database, "small_commits") - before
+    };
+    assert_eq!(written("FULL", 20, 1), 1);
+    assert_eq!(written("NORMAL", 20, 1), 0);
+    assert_eq!(written("FULL", 5, 20), 0);
+}
+
 #[test]
 fn it_is_sqlite_where_pages_are_cloned() {
     for mounted in KINDS.into_iter().filter_map(|kind| Mounted::new(kind, BYTES)) {
