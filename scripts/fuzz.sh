@@ -40,7 +40,8 @@ triple=$(rustc --version --verbose | sed -n 's/^host: //p')
 export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing"
-cargo build --profile $profile --manifest-path fuzz/Cargo.toml --target-dir fuzz/target --target "$triple" \
+# The build gives way to what else runs: `make test` has it in the background.
+nice -n 10 cargo build --profile $profile --manifest-path fuzz/Cargo.toml --target-dir fuzz/target --target "$triple" \
   "${targets[@]/#/--bin=}" || exit 1
 
 # Fuzzes one target and says what came of it.

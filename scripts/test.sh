@@ -1,29 +1,24 @@
 #!/usr/bin/env bash
 # Runs make targets one after another, names each with its time, and lists them at the end. The first failure ends the run.
 #
-#   scripts/test.sh STEP... [--background STEP... --foreground STEP...]
+#   scripts/test.sh [--background STEP... --foreground] STEP...
 #
-# Steps of the background wait for disks rather than for processors: they run while those of the foreground do, and what they say is
-# shown when all of them are over. The time of processors is that of a step with all that it started and waited for.
+# Steps after --background run one after another while those after --foreground do; it may be given often, and begins at its place. They
+# wait for disks, or give way to what needs processors. What they say is shown when all of the group are over. The time of processors
+# is that of a step with all that it started and waited for.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
 
-first=() background=() foreground=()
-declare -n group=first
-for argument; do
-  case $argument in
-    --background) declare -n group=background ;;
-    --foreground) declare -n group=foreground ;;
-    *) group+=("$argument") ;;
-  esac
-done
-
 folder=$(mktemp --directory)
-process=
+# By group of the background: its process, empty when it is over.
+processes=()
 finish() {
-  # They put away what they have mounted.
-  if [ -n "$process" ]; then kill -- "-$process" && wait "$process"; fi 2> /dev/null
+  local process
+  for process in "${processes[@]}"; do
+    # They put away what they have mounted.
+    [ -z "$process" ] || { kill -- "-$process" && wait "$process"; } 2> /dev/null
+  done
   rm -rf "$folder"
 }
 trap finish EXIT
@@ -35,14 +30,24 @@ show_summary() {
   printf '\n== summary\n'
   printf '%s\n' "${summary[@]}"
 }
-# The steps of the background are over, or have to be now. Fails if one of them did.
+begin_background() {
+  # A session of its own, so that it can be ended as a whole.
+  setsid "$0" "$@" > "$folder/background${#processes[@]}" 2>&1 < /dev/null &
+  processes+=($!)
+}
+# Shows the groups that are over, or all of them if asked to wait. Fails if one of them did.
 end_background() {
-  wait "$process"
-  local result=$?
-  process=
-  printf '\n== in the background\n'
-  cat "$folder/background"
-  return $result
+  local group result process
+  for group in "${!processes[@]}"; do
+    process=${processes[group]}
+    if [ -z "$process" ] || { [ "${1:-}" != wait ] && kill -0 "$process" 2> /dev/null; }; then continue; fi
+    wait "$process"
+    result=$?
+    processes[group]=
+    printf '\n== in the background\n'
+    cat "$folder/background$group"
+    [ $result = 0 ] || return 1
+  done
 }
 fail() {
   show_summary
@@ -61,16 +66,24 @@ run() {
   printf '== %s\n' "$line"
 }
 
-for step in "${first[@]}"; do run "$step"; done
-if [ ${#background[@]} -gt 0 ]; then
-  # A session of its own, so that it can be ended as a whole.
-  setsid "$0" "${background[@]}" > "$folder/background" 2>&1 < /dev/null &
-  process=$!
-fi
-for step in "${foreground[@]}"; do
-  run "$step"
-  if [ -n "$process" ] && ! kill -0 "$process" 2> /dev/null; then end_background || exit 1; fi
+group=() in_background=
+for argument in "$@" --foreground; do
+  case $argument in
+    --background) in_background=yes ;;
+    --foreground)
+      [ ${#group[@]} = 0 ] || begin_background "${group[@]}"
+      group=() in_background=
+      ;;
+    *)
+      if [ -n "$in_background" ]; then
+        group+=("$argument")
+      else
+        run "$argument"
+        end_background || exit 1
+      fi
+      ;;
+  esac
 done
-[ -z "$process" ] || end_background || exit 1
+end_background wait || exit 1
 show_summary
 printf '%-20s ok      %4d s\n' all $((SECONDS - begin))

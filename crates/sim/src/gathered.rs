@@ -113,6 +113,7 @@ impl Gathered {
             format: meta.spec.format.name().to_owned(),
             sha256: meta.sha256.clone(),
             requests: meta.requests,
+            skipped: 0,
             passes: 1,
             replay: sending.name().to_owned(),
         });

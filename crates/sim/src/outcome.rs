@@ -8,7 +8,6 @@ use onefold_volume::Sent;
 
 use crate::gathered::Gathered;
 use crate::metrics::Metrics;
-use crate::passes::Passes;
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
 use crate::result::{
@@ -49,7 +48,7 @@ pub(crate) fn common<C>(
         partial: ran.partial,
         config: config.to_json(),
         config_sha256: config.sha256(),
-        trace: trace(gathered, &ran.passes),
+        trace: trace(gathered, ran),
         host: Host {
             failed_requests: ran.tenants.iter().map(|tenant| tenant.failed).sum(),
             ..host_result(host)
@@ -102,9 +101,10 @@ pub(crate) fn faults(
     (found != Faults::default()).then_some(found)
 }
 
-fn trace(gathered: &Gathered, passes: &Passes) -> Option<TraceSource> {
+fn trace<C>(gathered: &Gathered, ran: &Ran<C>) -> Option<TraceSource> {
     let trace = gathered.trace.clone()?;
-    Some(TraceSource { passes: passes.done.max(1), ..trace })
+    let skipped = ran.tenants.iter().map(|tenant| tenant.source.skipped()).sum();
+    Some(TraceSource { passes: ran.passes.done.max(1), skipped, ..trace })
 }
 
 /// What a volume did, on a device that programmed so many pages.

@@ -70,6 +70,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_under_way_is_not_forgotten() {
+        let mut changes = Changes::new();
+        changes.note(Nanos::ZERO, (0, 4096), Nanos::new(1_000_000));
+        for now in 0..1000 {
+            changes.note(Nanos::new(now), (1 << 20, 4096), Nanos::new(now + 10));
+        }
+        assert_eq!(changes.over(Nanos::new(1000), [0, 8192], 4096).get(), 1_000_000);
+    }
+
+    #[test]
     fn what_has_ended_is_forgotten() {
         let mut changes = Changes::new();
         for now in 0..100_000 {

@@ -179,6 +179,9 @@ pub struct TraceSource {
     pub sha256: String,
     /// Requests read from it.
     pub requests: u64,
+    /// Requests that were left out, in all passes: those off the grid with `run.align=drop`, and what
+    /// the device does not take. With several tenants those of all traces.
+    pub skipped: u64,
     /// How often it was replayed.
     pub passes: u32,
     /// How they were sent: `dependencies` or, of a trace without ends, `flushes`; `open`, `closed`,

@@ -35,7 +35,8 @@ pub(crate) struct Replay {
     remap_unit: Option<u32>,
     /// Requests that did not fit one call of `fill`.
     backlog: VecDeque<Request>,
-    pub(crate) skipped: u64,
+    /// Requests left out: off the grid, or none of this device.
+    skipped: u64,
     /// Of every write handed out and not issued yet, what the trace tells about its pages; `None` if
     /// nobody asks.
     contents: Option<VecDeque<Vec<u128>>>,
@@ -65,6 +66,14 @@ impl Source {
         match self {
             Self::Generator(_) => Ok(false),
             Self::Trace(replay) => replay.rewind().map(|()| true),
+        }
+    }
+
+    /// Requests of a trace that were left out so far, in all passes.
+    pub(crate) const fn skipped(&self) -> u64 {
+        match self {
+            Self::Generator(_) => 0,
+            Self::Trace(replay) => replay.skipped,
         }
     }
 

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{Folder, Server, message, text};
+use onefold_device::mailbox;
+use onefold_format::{RemapFlags, VectorRange};
 use onefold_serve::nbd::{Client, Endpoint};
 use onefold_units::Rng;
 use serde_json::Value;
@@ -140,16 +142,25 @@ fn remaps_are_recorded_and_count_the_same_in_both_clocks() {
         let mut served = Served::start("ssd", &image, &socket, &more);
         let mut rng = Rng::new(7);
         let mut asked = 0;
+        let control = Client::control(&Endpoint::Unix(socket.clone())).unwrap();
+        let mut mailbox = mailbox::Client::new(control);
         for round in 0..40 {
             served.overwrite(&mut rng, 50, 20);
-            let page = |rng: &mut Rng| format!("{}KiB", rng.below(10_000) * 4);
-            let [source, target] = [page(&mut rng), page(&mut rng)];
-            let ranges = ["--copy", &target, &source, "256KiB"];
-            let moves = ["--move", "--cmd-id", &format!("{round}1")];
-            let flags = if round % 4 == 0 { &moves[..] } else { &[] };
-            onefold(&[&["ssd", "remap", text(&socket)], &ranges[..], flags].concat());
+            let [src, dst] = [rng.below(10_000), rng.below(10_000)];
+            let moves = round % 4 == 0;
+            if round == 0 {
+                // As a user does it. A process for each of them would take most of the time of this test.
+                let [src, dst] = [src, dst].map(|page| format!("{}KiB", page * 4));
+                let range = ["--copy", &dst, &src, "256KiB", "--move", "--cmd-id", "01"];
+                onefold(&[&["ssd", "remap", text(&socket)], &range[..]].concat());
+            } else {
+                let flag = if moves { RemapFlags::MOVE } else { RemapFlags::COPY };
+                let id = moves.then(|| round << 4 | 1);
+                mailbox.remap(flag, id, &[VectorRange { dst, src, len: 64 }]).unwrap();
+            }
             asked += 64;
         }
+        drop(mailbox);
         let programs = served.programs();
         let info = onefold(&["ssd", "info", text(&image), "--format", "json"]);
         let info: Value = serde_json::from_slice(&info).unwrap();

@@ -194,16 +194,17 @@ fn word(folder: &Folder, tape: &Path, request: &Value) -> String {
 #[test]
 fn a_forgotten_fsync_is_found_and_shrunk_to_the_request() {
     let folder = Folder::new("crash-fsync");
-    for (forgets, expected) in [
-        ("log", "log has no "),
-        ("intent", "table is torn: "),
-        ("table", "table has "),
-        ("snapshot", "snapshot has None of "),
-        ("folder", "snapshot has "),
+    // Of the states that are not random, 180 to 210 of 250: all where few fail, half of them where a tenth or more do. The goal is
+    // 1,000.
+    for (forgets, expected, states) in [
+        ("log", "log has no ", "120"),
+        ("intent", "table is torn: ", "250"),
+        ("table", "table has ", "250"),
+        ("snapshot", "snapshot has None of ", "120"),
+        ("folder", "snapshot has ", "250"),
     ] {
         let Some(tape) = taped(&folder, forgets) else { return };
-        // All that are not random: the goal is 1,000.
-        let (code, found) = explored(&tape, &["--states", "250"]);
+        let (code, found) = explored(&tape, &["--states", states]);
         assert_eq!(code, Some(7), "{forgets}: {found:#}");
         let findings = found["findings"].as_array().unwrap();
         let wanted = match forgets {
@@ -223,8 +224,8 @@ fn a_forgotten_fsync_is_found_and_shrunk_to_the_request() {
         let named = findings.iter().find(named);
         let sentence = &named.unwrap_or_else(|| panic!("{forgets}: {found:#}"))["sentence"];
         eprintln!("{forgets}: {} states: {sentence}", found["states"]["tried"]);
-        if forgets == "intent" {
-            let (_, again) = explored(&tape, &["--states", "250", "--jobs", "1"]);
+        if forgets == "log" {
+            let (_, again) = explored(&tape, &["--states", states, "--jobs", "1"]);
             assert_eq!(again["findings"], found["findings"], "once more, on one thread");
         }
     }

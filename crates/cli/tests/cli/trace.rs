@@ -69,6 +69,23 @@ fn info_prints_one_object_per_file() {
     assert_eq!(lines[1]["out_of_order"], 126);
 }
 
+/// Reads and writes of one size would hide each other's mix.
+#[test]
+fn info_tells_sizes_of_reads_and_writes_apart() {
+    let rows = ["R,0,8", "R,0,8", "R,16,128", "W,0,128", "W,0,1", "W,0,1", "D,0,2048", "F,0,0"];
+    let mut text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
+    rows.iter().for_each(|row| text += &format!("{},{row},,-1\n", text.len()));
+    let info = info(&file("sizes.csv", text.as_bytes()));
+    let sizes = |key: &str| -> Vec<(u64, u64)> {
+        let number = |size: &Value, key: &str| size[key].as_u64().unwrap();
+        let list = info[key].as_array().unwrap().iter();
+        list.map(|size| (number(size, "bytes"), number(size, "requests"))).collect()
+    };
+    assert_eq!(sizes("read_sizes"), [(4096, 2), (65_536, 1)]);
+    assert_eq!(sizes("write_sizes"), [(512, 2), (65_536, 1)]);
+    assert_eq!(sizes("sizes"), [(512, 2), (4096, 2), (65_536, 2)]);
+}
+
 #[test]
 fn convert_and_sample() {
     let csv = recorded("rec-sqlite-wal-ext4.csv.zst");

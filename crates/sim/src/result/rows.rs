@@ -86,6 +86,7 @@ impl Rows<'_> {
 
     fn host(&mut self) {
         self.row("host", "requests", |run| count(run.host.requests()));
+        self.row_if_any("host", "requests left out", |run| positive(run.trace.as_ref()?.skipped));
         self.row("host", "pages read", |run| count(run.host.read_pages));
         self.row("host", "pages written", |run| count(run.host.write_pages));
         self.row_if_any("host", "pages to remap", |run| positive(run.host.remap_pages));

@@ -43,6 +43,7 @@ pub(crate) fn sample() -> RunResult {
         format: "msr".to_owned(),
         sha256: "cd".repeat(32),
         requests: 2_000_000,
+        skipped: 0,
         passes: 1,
         replay: "dependencies".to_owned(),
     });

@@ -291,19 +291,33 @@ impl Stack {
         self.follow(layer, now)
     }
 
-    /// Submits what a layer asks for, and notes what ended.
+    /// Submits what a layer asks for, and notes what ended, until there is nothing more.
+    ///
+    /// What ended may let a request go on: a write below a block follows the read of that block.
+    /// The layer has its turn then, as after every submission. Without it the write would wait for
+    /// the next event, which can be the commit timer.
     fn follow(&mut self, layer: usize, now: u64) -> Result<(), SimError> {
+        while self.follow_once(layer, now)? {
+            let time = self.time(now);
+            self.layers[layer].layer.turn(time);
+        }
+        Ok(())
+    }
+
+    /// The same until the layer says nothing. Whether a request went on meanwhile.
+    fn follow_once(&mut self, layer: usize, now: u64) -> Result<bool, SimError> {
+        let mut went_on = false;
         while let Some(output) = self.layers[layer].layer.poll() {
             match &output {
                 Output::Lower(lower) if self.layers[layer].queue.takes(lower) => {}
                 Output::Lower(lower) => self.carry_out(layer, lower, now, false)?,
-                Output::Done(done) => self.settle(layer, *done, now)?,
+                Output::Done(done) => went_on |= self.settle(layer, *done, now)?,
             }
         }
         while let Some(lower) = self.layers[layer].queue.pop() {
             self.carry_out(layer, &lower, now, true)?;
         }
-        Ok(())
+        Ok(went_on)
     }
 
     /// Has the place below do what a layer asks for.
@@ -388,13 +402,13 @@ impl Stack {
         self.flights.push(Reverse(Flight { at, order, sent, delay, failed }));
     }
 
-    /// Notes that a part of a request ended.
-    fn settle(&mut self, layer: usize, done: Done, now: u64) -> Result<(), SimError> {
+    /// Notes that a part of a request ended. Whether the request went on.
+    fn settle(&mut self, layer: usize, done: Done, now: u64) -> Result<bool, SimError> {
         match self.layers[layer].joint.settle(done) {
-            Ok(Settled::Nothing) => Ok(()),
-            Ok(Settled::Over(tag)) => self.end(layer, tag, now),
-            Ok(Settled::GoesOn(tag)) => self.try_on(layer, tag, now),
-            Err((tag, why)) => self.fail(layer, tag, why, now),
+            Ok(Settled::Nothing) => Ok(false),
+            Ok(Settled::Over(tag)) => self.end(layer, tag, now).map(|()| false),
+            Ok(Settled::GoesOn(tag)) => self.try_on(layer, tag, now).map(|()| true),
+            Err((tag, why)) => self.fail(layer, tag, why, now).map(|()| false),
         }
     }
 

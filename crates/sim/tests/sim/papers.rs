@@ -96,6 +96,18 @@ fn writes_are_merged_or_sent_as_they_come() {
     assert!(pages == 15_000 && merged < 10_000, "{merged} requests");
 }
 
+/// A write below a block is submitted when its block was read. The layer was not let go on then:
+/// where nothing else was under way, the write waited for the commit timer of 5 s.
+#[test]
+fn a_write_below_a_block_waits_for_its_read_alone() {
+    let load = "randwrite,bs=512,qd=1,requests=300";
+    for mode in ["sung", "han", "log"] {
+        let (result, _) = run(mode, &["volume.paper_flush=all"], load);
+        let slowest = result.latency_ns.write.max;
+        assert!(slowest < 1_000_000_000, "{mode}: {slowest} ns, but no write takes a second");
+    }
+}
+
 #[test]
 fn the_cleaner_of_sung_starts_at_its_threshold() {
     let cleaned = |share: &str| {

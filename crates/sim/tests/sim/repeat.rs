@@ -27,9 +27,13 @@ fn trace() -> String {
 }
 
 fn run(more: &[&str]) -> RunResult {
+    run_trace(&trace(), more)
+}
+
+fn run_trace(text: &str, more: &[&str]) -> RunResult {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("load.csv");
-    std::fs::write(&path, trace()).unwrap();
+    std::fs::write(&path, text).unwrap();
     let setup = setup("s1", &sets(&[&SMALL[..], more].concat()), &Load::Trace(path));
     simulate(&setup, &Control::default()).unwrap_or_else(|error| panic!("{more:?}: {error}"))
 }
@@ -66,5 +70,21 @@ fn the_last_pass_of_a_steady_drive_is_measured() {
         assert!(settled.flash.erases > 0 && once.flash.erases == 0, "{layer}");
         let aged = run(&[&[layer], &used[..], &["run.until=steady"]].concat());
         assert!(aged.trace.as_ref().unwrap().passes < 1000, "{layer}");
+    }
+}
+
+/// `run.align=drop` was said to count what it leaves out, and no result had the number.
+#[test]
+fn requests_that_are_left_out_are_counted() {
+    // Two of four writes are off the grid of 4 KiB, by their begin and by their end.
+    let text = "t_ns,op,sector512,nsect,flags,lat_ns\n0,W,0,8,,9\n10,W,9,8,,9\n20,W,16,7,,9\n30,W,24,8,,9\n";
+    for layer in LAYERS {
+        let skipped = |more: &[&str]| {
+            let result = run_trace(text, &[&[layer, "run.mode=open"], more].concat());
+            (result.host.write_requests, result.trace.unwrap().skipped)
+        };
+        assert_eq!(skipped(&["run.align=drop"]), (2, 2), "{layer}");
+        assert_eq!(skipped(&["run.align=drop", "run.repeat=3"]), (6, 6), "{layer}");
+        assert_eq!(skipped(&["run.align=round"]), (4, 0), "{layer}");
     }
 }

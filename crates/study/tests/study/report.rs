@@ -86,3 +86,30 @@ fn figures_show_what_they_describe() {
     assert!(text.contains("  paper   0.250 to 3.50\n"), "{text}");
     assert!(text.contains("  large, 1MiB: ") && text.contains("LRU                1.00"), "{text}");
 }
+
+/// A number that is published for one size stands beside no other, and a limit on one side is shown
+/// as that.
+#[test]
+fn a_published_number_is_about_its_sizes_alone() {
+    let text = SMALL.to_owned()
+        + "[[figure]]\nmetric = \"total_hit_ratio\"\n\
+           [[figure.published]]\nsizes = [\"1MiB\"]\npolicies = [\"lru\"]\nfrom = 0.5\n\
+           [[figure.published]]\nworkloads = [\"A\"]\nsizes = [\"256KiB\"]\nto = 0.25\n";
+    let folder = tempfile::tempdir().unwrap();
+    let rows = run_in(folder.path(), &text, 2).rows;
+    let study = study(&text);
+    let report = Report::new(&study, &rows);
+    let [figure] = report.figures.as_slice() else { panic!("one figure") };
+    for group in &figure.groups {
+        let expected = match (group.workload.as_str(), group.size_bytes) {
+            (_, bytes) if bytes == 1 << 20 => Some((Some(0.5), None)),
+            ("A", _) => Some((None, Some(0.25))),
+            _ => None,
+        };
+        let found = group.published.iter().flatten().map(|range| (range.from, range.to));
+        assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(expected), "{group:?}");
+    }
+    let text = report::text(&report);
+    assert_eq!(text.matches("at least 50").count(), 2, "{text}");
+    assert_eq!(text.matches("at most 25").count(), 1, "{text}");
+}

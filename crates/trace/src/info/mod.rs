@@ -38,7 +38,8 @@ pub struct OpCount {
 pub struct Info {
     by_op: [OpCount; 8],
     devices: Vec<Device>,
-    sizes: BTreeMap<u64, u64>,
+    /// Of reads and of writes: how many requests have a size.
+    sizes: [BTreeMap<u64, u64>; 2],
     first_ns: u64,
     last_ns: u64,
     tick_ns: u64,
@@ -122,8 +123,9 @@ impl Info {
     }
 
     fn add_data(&mut self, record: &Record, dev: usize) {
-        if self.sizes.len() < SIZES_MAX || self.sizes.contains_key(&record.len) {
-            *self.sizes.entry(record.len).or_default() += 1;
+        let sizes = &mut self.sizes[usize::from(record.op != TraceOp::Read)];
+        if sizes.len() < SIZES_MAX || sizes.contains_key(&record.len) {
+            *sizes.entry(record.len).or_default() += 1;
         }
         let (first, count) = record.pages();
         let aligned =
@@ -296,10 +298,19 @@ impl Info {
         Some(ratio(sum, self.duration_ns()))
     }
 
-    /// The commonest sizes of reads and writes with their requests, commonest first.
+    /// The commonest sizes in bytes with their requests, commonest first: of reads, of writes, or of
+    /// both together (`None`). Empty for any other operation.
     #[must_use]
-    pub fn top_sizes(&self) -> Vec<(u64, u64)> {
-        let mut sizes: Vec<(u64, u64)> = self.sizes.iter().map(|(s, n)| (*s, *n)).collect();
+    pub fn top_sizes(&self, op: Option<TraceOp>) -> Vec<(u64, u64)> {
+        let asked = |of: TraceOp| op.is_none_or(|op| op == of);
+        let [reads, writes] = &self.sizes;
+        let reads = reads.iter().filter(|_| asked(TraceOp::Read));
+        let writes = writes.iter().filter(|_| asked(TraceOp::Write));
+        let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
+        for (size, requests) in reads.chain(writes) {
+            *sums.entry(*size).or_default() += requests;
+        }
+        let mut sizes: Vec<(u64, u64)> = sums.into_iter().collect();
         sizes.sort_by_key(|(size, requests)| (std::cmp::Reverse(*requests), *size));
         sizes.truncate(TOP_SIZES);
         sizes

@@ -109,11 +109,10 @@ fn amounts(source: &TraceSource, counts: &Counts) -> Numbers {
         .into_iter()
         .map(|op| of(op).requests)
         .sum();
-    let sizes: Vec<Value> = counts
-        .top_sizes()
-        .into_iter()
-        .map(|(bytes, requests)| json!({"bytes": bytes, "requests": requests}))
-        .collect();
+    let sizes = |op| -> Vec<Value> {
+        let sizes = counts.top_sizes(op).into_iter();
+        sizes.map(|(bytes, requests)| json!({"bytes": bytes, "requests": requests})).collect()
+    };
     vec![
         ("requests", json!(counts.requests())),
         ("reads", json!(of(TraceOp::Read).requests)),
@@ -131,7 +130,9 @@ fn amounts(source: &TraceSource, counts: &Counts) -> Numbers {
         ("zero_bytes", json!(of(TraceOp::WriteZeroes).bytes)),
         ("mean_read_bytes", json!(mean(TraceOp::Read))),
         ("mean_write_bytes", json!(mean(TraceOp::Write))),
-        ("sizes", json!(sizes)),
+        ("sizes", json!(sizes(None))),
+        ("read_sizes", json!(sizes(Some(TraceOp::Read)))),
+        ("write_sizes", json!(sizes(Some(TraceOp::Write)))),
     ]
 }
 

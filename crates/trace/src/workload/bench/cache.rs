@@ -55,3 +55,27 @@ impl PageCache {
         self.hand = (self.hand + 1) % self.pages.len();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PageCache;
+
+    #[test]
+    fn a_page_that_is_used_stays_for_another_round() {
+        let mut cache = PageCache::new(3, 6).unwrap();
+        let mut was_there = |page| cache.use_page(page);
+        assert!(was_there(3), "the last pages are there at first");
+        assert!(!was_there(0), "the hand passes page 3, which was used, and replaces page 4");
+        assert!(was_there(3) && was_there(5));
+        assert!(!was_there(4), "the hand passes pages 5 and 3, and replaces page 0");
+        assert!(was_there(3) && was_there(5) && was_there(4));
+        assert!(!was_there(0));
+    }
+
+    #[test]
+    fn a_cache_has_no_more_pages_than_there_are() {
+        assert!(PageCache::new(0, 6).is_none());
+        let mut cache = PageCache::new(100, 4).unwrap();
+        assert!((0..4).all(|page| cache.use_page(page)));
+    }
+}
