@@ -15,7 +15,7 @@ case "$budget" in
   short | full) ;;
   *) sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
 esac
-all="sung2022-fio han2021-sata han2021-nvme han2021-dram choi2022 choi2022-rows choi2022-small
+all="sung2022-fio sung2022-sata han2021-sata han2021-nvme han2021-dram choi2022 choi2022-rows choi2022-small
   wu2022-fig5 wu2022-fig6 wu2022-fig7 wu2022-sections wu2022-small remap-primitive
   jeong2021 jeong2021-latency jeong2021-small jeong2021-reads"
 studies=${STUDIES:-$all}
@@ -34,6 +34,7 @@ mkdir -p "$made" "$tables" "$figures"
 sample() {
   case "$1" in
     sung2022-fio) echo --only seq --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 12 ;;
+    sung2022-sata) echo --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 8 ;;
     han2021-sata) echo --only ext4-fio-rand --only xfs-ffsb-mixed --only btrfs-postmark --points 6 ;;
     han2021-nvme) echo --only rand --only postmark --only xfs-ffsb-mixed --points 8 ;;
     choi2022) echo --only o-uniform-1536 --only o-zipf-2048 --policy off --policy one --points 4 ;;
