@@ -127,6 +127,30 @@ fn every_scheme_remaps_and_a_drive_without_one_copies_or_refuses() {
     assert!(without.remap.is_none() && without.latency_ns.remap.is_none());
 }
 
+/// A database whose checkpoints remap is, on a drive without remaps, one whose checkpoints write.
+#[test]
+fn a_host_without_remaps_writes_instead() {
+    let load = |how: &str| {
+        let spec = "like-sqlite-fillrandom,values=2k,frames=300,qd=4,checkpoint=";
+        workload(&format!("{spec}{how}"))
+    };
+    let run = |how, scheme, full| on_drive(&load(how), &[scheme, full]).unwrap();
+    let stock = run("write", "ftl.remap=none", "run.remap_full=copy");
+    let instead = run("remap", "ftl.remap=none", "run.remap_full=write");
+    assert!(instead.remap.is_none() && instead.latency_ns.remap.is_none());
+    assert_eq!(instead.host, stock.host);
+    assert_eq!(instead.flash.program_pages, stock.flash.program_pages);
+    assert_eq!((instead.virtual_ns, instead.flash.read_pages.total()), (stock.virtual_ns, 0));
+    // A drive with remaps is asked all the same, and one without them copies what is moved.
+    let remapped = run("remap", "ftl.remap=lh", "run.remap_full=write");
+    let expected = stock.host.write_pages - remapped.host.write_pages;
+    assert_eq!((remapped.host.remap_pages, outcome(&remapped)), (expected, [expected, 0, 0]));
+    assert!(remapped.flash.program_pages.total() * 10 < stock.flash.program_pages.total() * 7);
+    let moved = Script::default().write(0, 8).remap(0, 100, 8, Flags::MOVE);
+    let moved = moved.run(&["ftl.remap=none", "run.remap_full=write"]);
+    assert_eq!(outcome(&moved), [0, 8, 0]);
+}
+
 /// What reads as zeroes takes no read of flash, and that of data one for each page.
 #[test]
 fn a_moved_source_and_an_unwritten_one_read_as_zeroes() {
