@@ -3,7 +3,7 @@
 # packages that are fetched on the first run into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the
 # packages cannot be had it says so and ends with 0; ONEFOLD_REQUIRE=guest makes that an error.
 #
-#   scripts/guest.sh [baseline|concurrent|fidelity|fua|images|log|volume|single|sums]...
+#   scripts/guest.sh [baseline|concurrent|f2fs|fidelity|fua|images|log|volume|single|sums]...
 #
 # fidelity, images, log, volume, single and sums if nothing is named.
 #
@@ -12,6 +12,8 @@
 # concurrent  the same loads on devices that QEMU limits, recorded where they reach dm-zoned, and replayed by `onefold sim run` on
 #           devices as fast (preset dmz-guest): bytes of each device, reclaims begun and completed, side by side. GUEST_ROWS (default "1 4 6 7")
 #           and GUEST_SECONDS (default 40) as above; ONEFOLD=PROGRAM replaces the release build.
+# f2fs      F2FS on an SSD that this machine serves and that keeps a tape: a load, cleaning, the load again; and what a host would have asked
+#           that cleans by remap (scripts/remaps_of_tape.py). GUEST_OUT=NAME gets NAME-run.oft, NAME-clean.oft and NAME-again.oft (default f2fs).
 # fidelity  the same requests through dm-zoned and through the engine of onefold-zoned: what reclaim does has to be the same, and
 #           bytes within 15 %. GUEST_REQUESTS=FILE replaces scripts/guest/requests.
 # fua       is a write with FUA durable on dm-zoned? It only tells.
@@ -29,7 +31,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help) sed -n '2,27p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,29p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
 [ $# -gt 0 ] || set -- fidelity images log volume single sums
 lack() {
@@ -164,6 +166,26 @@ log() {
   "$onefold" crash explore "${of_log[@]}" --from made --check "sh $PWD/scripts/guest/log-check.sh"
 }
 
+f2fs() {
+  local onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/debug/onefold} disk=$work/disk.img tape=$work/tape server status=0
+  command -v python3 >/dev/null || { echo "skipped: F2FS (python3 is missing)"; return 0; }
+  [ -n "${ONEFOLD:-}" ] || cargo build --quiet --locked -p onefold || return 1
+  folder f2fs 1 1
+  rm "$work/f2fs"/*.img
+  "$onefold" ssd create "$disk" --preset femu32 --set geometry.channels=1 --set geometry.ways=1 --set geometry.pages=128 \
+    --set geometry.blocks=720 --set capacity.logical=320MiB --quiet || return 1
+  "$onefold" ssd serve "$disk" --latency none --nbd "unix:$work/nbd" --tape "$tape" --quiet &
+  server=$!
+  for _ in $(seq 100); do [ ! -S "$work/nbd" ] || break; sleep 0.1; done
+  boot f2fs 1800 "sh ./f2fs.sh" -drive "if=none,id=n,file=nbd+unix:///?socket=$work/nbd,format=raw,cache=none" \
+    -device virtio-blk-pci,drive=n || status=1
+  kill -TERM $server
+  wait $server || status=1
+  [ $status = 0 ] || return 1
+  cat "$work/f2fs/output"
+  scripts/remaps_of_tape.py "$tape" 2 1 "${GUEST_OUT:-f2fs}"
+}
+
 volume() {
   folder volume 1 1024
   rm "$work/volume/regular.img"
@@ -184,10 +206,10 @@ sums() {
 status=0
 for name in "$@"; do
   case $name in
-    baseline | concurrent | fidelity | fua | images | log | volume | single | sums)
+    baseline | concurrent | f2fs | fidelity | fua | images | log | volume | single | sums)
       printf '== guest: %s\n' "$name"
       $name || { echo "FAIL  guest: $name"; status=1; } ;;
-    *) echo "guest: $name is not baseline, concurrent, fidelity, fua, images, log, volume, single or sums; see --help" >&2; exit 2 ;;
+    *) echo "guest: $name is not baseline, concurrent, f2fs, fidelity, fua, images, log, volume, single or sums; see --help" >&2; exit 2 ;;
   esac
 done
 exit "$status"

@@ -127,6 +127,8 @@ buffer|longest|policies/vbbms.rs|s/r\.n > self\.longest/r.n >= self.longest/|VBB
 buffer|any-page|policies/aoi/classify.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
 buffer|no-reset|policies/aoi/classify.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
 buffer|deadline|policies/aoi/areas.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
+study|series-lost|run/devices.rs|s/if with_series \{ run\.series \} else \{ Series::default\(\) \}/if with_series { Series::default() } else { run.series }/|a row keeps the series that a figure needs
+study|bandwidth-of-all|series.rs|s/self\.bandwidth\(gc\?, self\.0\.len\(\)\)/self.bandwidth(gc? - gc?, self.0.len())/|bandwidth since collection began counts from there
 study|warm-up-twice|cell.rs|s/self\.cpu \/= cells\.max\(1\);//|the time of a shared warm-up is counted once
 study|warm-up-lost|cell.rs|s/\(self\.only, self\.cpu, self/(self.only, Duration::ZERO, self/|and not lost
 study|warm-up-kept|cell.rs|s/self\.policy = new_policy\(config, &self\.sizes\)\.ok\(\);//|a policy that begins empty has nothing of the warm-up
@@ -547,6 +549,8 @@ zoned|sums-unhealed|metadata_sets.rs|s/here\.or_else\(\|\| found\.block\(backing
 zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksums are written with their blocks
 zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
+sim|remap-asked|drive/run.rs|s/\.is_some_and\(\|remaps\| remaps\.writes\) && !from\.moves/.is_some_and(|remaps| remaps.writes) \&\& from.moves/|a host whose drive has no remaps writes, but for moves
+sim|windows-without-remaps|series.rs|s/host_remap_pages: remap - remap_before/host_remap_pages: remap_before/|a window counts the pages that were remapped in it
 sim|weights-ignored|at_once.rs|s/time < \*first \|\| \(time == \*first && share < best_share\)/time < *first/|turns of tenants that are ready go by weight
 sim|change-overtakes|stack/joint.rs|s/behind \|\| (self\.under_way)/$1/|no change overtakes one that waits
 sim|retry-overtakes|stack/mod.rs|s/                changes &= !waiting\.is_change;\n//|behind a change that is refused again no other is taken

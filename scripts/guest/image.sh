@@ -8,8 +8,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/onefold-guest
-programs="fio dmsetup dm-zoned-tools e2fsprogs util-linux busybox-static nbd-client kmod"
-modules="virtio_pci virtio_blk nvme null_blk dm-zoned dm-log-writes crc32c_generic ext4 nbd fuse loop 9p 9pnet_virtio"
+programs="fio dmsetup dm-zoned-tools e2fsprogs f2fs-tools util-linux busybox-static nbd-client kmod"
+modules="virtio_pci virtio_blk nvme null_blk dm-zoned dm-log-writes crc32c_generic crc32_generic ext4 f2fs nbd fuse loop 9p 9pnet_virtio"
 
 exec 3>&1
 lack() { echo "$1" >&3; exit 3; }
@@ -65,6 +65,7 @@ fetch_programs() {
   for package in "$cache"/trixie/cache/archives/*.deb; do
     dpkg-deb --fsys-tarfile "$package" | tar -C "$cache/part" -x --keep-directory-symlink
   done
+  rm -rf "$cache/unpacked"
   mv "$cache/part" "$cache/unpacked"
   rm "$cache"/trixie/cache/archives/*.deb
 }
@@ -110,7 +111,7 @@ build() {
   version=$(basename "$cache"/kernel/lib/modules/*)
   cp "$cache/unpacked/usr/bin/busybox" "$root/bin/"
   cp -L "$cache/unpacked/usr/lib64/ld-linux-x86-64.so.2" "$root/lib64/"
-  for name in fio dmsetup dmzadm mke2fs e2fsck debugfs blkzone blkdiscard nbd-client; do
+  for name in fio dmsetup dmzadm mke2fs e2fsck debugfs blkzone blkdiscard nbd-client mkfs.f2fs; do
     add_program "$root" "$(find "$cache"/unpacked/usr/{bin,sbin} -type f -name "$name")"
   done
   add_modules "$root" "$version"
@@ -129,7 +130,8 @@ mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9
 [ -d "$cache/kernel" ] || fetch_kernel >&2
-[ -d "$cache/unpacked" ] || fetch_programs >&2
+# An older cache has not all of them.
+[ -n "$(find "$cache/unpacked" -name mkfs.f2fs 2>/dev/null)" ] || fetch_programs >&2
 if [ ! -f "$cache/initrd" ] || [ "$here/init" -nt "$cache/initrd" ] || [ "$0" -nt "$cache/initrd" ]; then
   build >&2
 fi

@@ -424,6 +424,7 @@ impl Config {
             },
             remap_full: match self.word("run.remap_full") {
                 "refuse" => RemapFull::Refuse,
+                "write" => RemapFull::Write,
                 _ => RemapFull::Copy,
             },
         }

@@ -56,6 +56,8 @@ pub struct Run {
 pub enum RemapFull {
     /// The device copies the page.
     Copy,
+    /// The device copies the page; a host whose device has no remap writes its range instead.
+    Write,
     /// The target stays as it was.
     Refuse,
 }

@@ -26,7 +26,7 @@ use crate::layout::{LOST, Layout, UNMAPPED};
 use crate::map_cache::MapCache;
 use crate::pool::Pool;
 use crate::remap::{Piece, Remap, Ring};
-use crate::stats::{FailedDie, FtlStats, SpaceMap, Wear};
+use crate::stats::{FailedDie, FtlStats, Held, SpaceMap, Wear};
 use crate::superblock::{Map, State, Superblock, ValidBits};
 use crate::trim_log::TrimLog;
 use crate::{ConfigError, FtlConfig, RemapScheme, RemapStats, VictimSetup};
@@ -373,6 +373,24 @@ impl<M: Media> Ftl<M> {
             logical_pages,
             rho: float(logical_pages) / float(usable_pages.max(1)),
         }
+    }
+
+    /// What superblocks of data hold now. Looks at each superblock.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        let (mut valid, mut stale) = (0, 0);
+        for block in &self.superblocks {
+            match block.state {
+                State::Open => valid += u64::from(block.valid),
+                State::Closed | State::Collecting => {
+                    valid += u64::from(block.valid);
+                    stale += u64::from(self.layout.data_slots().saturating_sub(block.valid));
+                }
+                State::Free | State::Checkpoint | State::Log | State::Retired => {}
+            }
+        }
+        let pages = self.nand.geometry().pages_per_unit();
+        Held { valid_pages: valid * pages, stale_pages: stale * pages }
     }
 
     /// Erases per superblock.

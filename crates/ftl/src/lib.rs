@@ -90,7 +90,7 @@ pub use remap::{
     Deduplicated, Maintenance, RemapCaps, RemapConfig, RemapDone, RemapError, RemapOptions,
     RemapOutcome, RemapRange, RemapScheme, RemapStats, RemapTables,
 };
-pub use stats::{FailedDie, FtlStats, SpaceMap, Wear};
+pub use stats::{FailedDie, FtlStats, Held, SpaceMap, Wear};
 pub use victim::{
     BuildVictim, Candidate, Candidates, GREEDY, Victim, VictimInfo, VictimPolicies, VictimSetup,
     VictimSpec,

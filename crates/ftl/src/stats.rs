@@ -55,6 +55,15 @@ impl FtlStats {
     }
 }
 
+/// What superblocks of data hold, in 4 KiB pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Pages with the current content of a logical page, or of several that share it.
+    pub valid_pages: u64,
+    /// Pages of full superblocks without such a content: what collection can reclaim.
+    pub stale_pages: u64,
+}
+
 /// A die that failed, and what was lost with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedDie {

@@ -55,6 +55,11 @@ pub(crate) trait AtOnce {
         unreachable!("no source makes remaps for this device: {command:?} from {from:?}")
     }
 
+    /// Whether the host writes the range of a remap instead of asking for it.
+    fn writes_instead(&self, _from: RemapFrom) -> bool {
+        false
+    }
+
     /// Whether only this request failed, as flash could not be read or is not written any more: the load goes on.
     fn fails_alone(error: &Self::Error) -> bool;
 
@@ -184,6 +189,7 @@ impl<D: AtOnce> Runner<D> {
         };
         let remap = request
             .remap
+            .filter(|from| !self.device.writes_instead(*from))
             .map(|from| RemapFrom { offset: from.offset.saturating_add(load.base), ..from });
         let submitted = match remap {
             None => self.device.submit(Nanos::new(now), &command, &mut load.source),

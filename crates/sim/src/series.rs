@@ -1,5 +1,6 @@
 //! Counters per window of requests.
 
+use onefold_ftl::Held;
 use onefold_nand::Media;
 use onefold_ssd::zns::{Zns, ZoneState};
 use onefold_ssd::{HostStats, Ssd};
@@ -20,6 +21,10 @@ pub(crate) trait Windowed {
     fn erases(&self) -> u64;
     /// Superblocks, or zones, that hold nothing.
     fn free(&self) -> u32;
+    /// What superblocks of data hold; `None` of anything but one drive with a block namespace.
+    fn held(&self) -> Option<Held> {
+        None
+    }
 }
 
 impl<M: Media> Windowed for Ssd<M> {
@@ -33,6 +38,10 @@ impl<M: Media> Windowed for Ssd<M> {
 
     fn free(&self) -> u32 {
         self.ftl().free_superblocks()
+    }
+
+    fn held(&self) -> Option<Held> {
+        Some(self.ftl().held())
     }
 }
 
@@ -56,9 +65,11 @@ impl<M: Media> Windowed for Zns<M> {
 struct Window {
     virtual_ns: u64,
     programs: CauseCounts,
-    host_write_pages: u64,
+    /// Pages that the host wrote, read and remapped.
+    host_pages: [u64; 3],
     sums: [(u128, u64); 2],
     free: u32,
+    held: Option<Held>,
 }
 
 /// Adds counts of pages.
@@ -143,15 +154,18 @@ impl Window {
         Self {
             virtual_ns: now,
             programs: device.programs(),
-            host_write_pages: host.write_pages,
+            host_pages: [host.write_pages, host.read_pages, host.remap_pages],
             sums: *sums,
             free: device.free(),
+            held: device.held(),
         }
     }
 
     fn since(&self, before: &Self, start: u64) -> SeriesPoint {
         let programs = self.programs.since(&before.programs);
-        let host_write_pages = self.host_write_pages - before.host_write_pages;
+        let [write, read, remap] = self.host_pages;
+        let [write_before, read_before, remap_before] = before.host_pages;
+        let host_write_pages = write - write_before;
         let mean = |at: usize| {
             let (sum, count) = self.sums[at];
             let (sum_before, count_before) = before.sums[at];
@@ -160,11 +174,15 @@ impl Window {
         SeriesPoint {
             virtual_ns: self.virtual_ns - start,
             host_write_pages,
+            host_read_pages: read - read_before,
+            host_remap_pages: remap - remap_before,
             waf: ratio(u128::from(programs.total()), u128::from(host_write_pages)),
             program_pages: ByCause::non_zero(&programs),
             read_mean_ns: mean(0),
             write_mean_ns: mean(1),
             free_superblocks: u64::from(self.free),
+            valid_pages: self.held.map(|held| held.valid_pages),
+            stale_pages: self.held.map(|held| held.stale_pages),
         }
     }
 }

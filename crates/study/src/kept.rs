@@ -12,12 +12,14 @@ use crate::file::{Devices, FigureKind, Metric, Study};
 use crate::numbers::{JournalPath, Kept};
 use crate::report::{journal_path, metric_of, shown_figures, usual_metrics, with_latency};
 use crate::run::{Job, Options, jobs, stored_at};
+use crate::series::Windows;
 use crate::{Program, Results, Row, StudyError};
 
 /// Columns before the numbers.
 const PLACE: [&str; 6] = ["workload", "label", "size_bytes", "seed", "point", "error"];
-/// The column of the zones that a journal went through.
+/// The columns of the zones that a journal went through, and of the windows of a run.
 const PATH: &str = "journal_path";
+const SERIES: &str = "series";
 /// Characters of a digest that the table has.
 const DIGITS: usize = 16;
 
@@ -76,15 +78,28 @@ pub(crate) fn cells(study: &Study, columns: &[Column], row: &Row) -> Vec<String>
     columns.iter().map(number).collect()
 }
 
-/// The workloads, devices and seed whose journal a figure shows.
-fn has_path(study: &Study, row: &Row) -> bool {
-    let zones = study.figures.iter().filter(|figure| figure.kind == FigureKind::Zones);
+/// Whether a figure of that kind draws a line for the point of a row: one of the first seed.
+fn is_drawn(study: &Study, row: &Row, kind: FigureKind) -> bool {
+    let figures = study.figures.iter().filter(|figure| figure.kind == kind);
     let shows = |names: &[String], name: &String| names.is_empty() || names.contains(name);
     row.seed == study.seed
-        && zones.into_iter().any(|figure| {
+        && figures.into_iter().any(|figure| {
             shows(&figure.workloads, &row.workload) && shows(&figure.policies, &row.label)
         })
 }
+
+/// The columns of lines that figures draw, and the cell of each.
+fn line_columns(study: &Study) -> Vec<(&'static str, FigureKind, CellOf)> {
+    let path = |row: &Row| journal_path(row).map(|path| path.text());
+    let series = |row: &Row| Windows::of_row(row).map(|windows| windows.text());
+    let all: [(&'static str, FigureKind, CellOf); 2] =
+        [(PATH, FigureKind::Zones, path), (SERIES, FigureKind::Series, series)];
+    let is_shown = |kind: FigureKind| study.figures.iter().any(|figure| figure.kind == kind);
+    all.into_iter().filter(|(_, kind, _)| is_shown(*kind)).collect()
+}
+
+/// A line of a point as text; `None` if it has none.
+type CellOf = fn(&Row) -> Option<String>;
 
 /// The options with which digests do not depend on the program: a table outlives versions.
 pub(crate) fn timeless(options: &Options) -> Options {
@@ -104,9 +119,10 @@ pub fn table(study: &Study, options: &Options) -> Result<(String, usize), StudyE
     let results = Results::read(&options.folder)?;
     let (own, plain) = (jobs(study, options)?, jobs(study, &timeless(options))?);
     let columns = columns(study);
-    let has_paths = study.figures.iter().any(|figure| figure.kind == FigureKind::Zones);
+    let lines = line_columns(study);
     let names = columns.iter().map(|column| column.name.as_str());
-    let head: Vec<&str> = PLACE.into_iter().chain(names).chain(has_paths.then_some(PATH)).collect();
+    let line_names = lines.iter().map(|(name, ..)| *name);
+    let head: Vec<&str> = PLACE.into_iter().chain(names).chain(line_names).collect();
     let mut file = ::csv::Writer::from_writer(Vec::new());
     let mut missing = 0;
     // Writing to memory cannot fail.
@@ -118,8 +134,11 @@ pub fn table(study: &Study, options: &Options) -> Result<(String, usize), StudyE
                 missing += 1;
                 continue;
             };
-            let path = journal_path(&row).filter(|_| has_path(study, &row));
-            let path = has_paths.then(|| path.map_or_else(String::new, |path| path.text()));
+            let line = |(_, kind, cell): &(&str, FigureKind, CellOf)| {
+                let drawn = is_drawn(study, &row, *kind).then(|| cell(&row));
+                drawn.flatten().unwrap_or_default()
+            };
+            let drawn = lines.iter().map(line);
             let place = [
                 row.workload.clone(),
                 row.label.clone(),
@@ -129,7 +148,7 @@ pub fn table(study: &Study, options: &Options) -> Result<(String, usize), StudyE
                 row.error.clone().unwrap_or_default(),
             ];
             let cells = cells(study, &columns, &row);
-            let _ = file.write_record(place.into_iter().chain(cells).chain(path));
+            let _ = file.write_record(place.into_iter().chain(cells).chain(drawn));
         }
     }
     let text = file.into_inner().unwrap_or_default();
@@ -216,6 +235,11 @@ fn kept(path: &Path, number: usize, line: &Line, columns: &[Column]) -> Result<K
     if let Some(cell) = line.get(PATH).filter(|cell| !cell.is_empty()) {
         let zones = JournalPath::parse(cell);
         kept.path = Some(zones.ok_or_else(|| damaged(PATH, cell, "zones such as `0>17 5000`"))?);
+    }
+    if let Some(cell) = line.get(SERIES).filter(|cell| !cell.is_empty()) {
+        let windows = Windows::parse(cell);
+        kept.windows =
+            Some(windows.ok_or_else(|| damaged(SERIES, cell, "windows of seven numbers"))?);
     }
     Ok(kept)
 }

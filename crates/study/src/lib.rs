@@ -24,6 +24,7 @@ mod numbers;
 pub mod report;
 mod row;
 mod run;
+mod series;
 mod status;
 mod store;
 mod stream;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::file::Metric;
+use crate::series::Windows;
 
 /// The numbers of a row of a kept table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,6 +12,8 @@ pub struct Kept {
     pub(crate) numbers: BTreeMap<String, f64>,
     /// The zones of the journal, if a figure shows them.
     pub(crate) path: Option<JournalPath>,
+    /// The windows of the run, if a figure shows them.
+    pub(crate) windows: Option<Windows>,
 }
 
 /// The zones that a journal went through: each with the pages of the journal written before it.
@@ -33,7 +36,7 @@ impl Kept {
             numbers.remove(metric.name());
         }
         numbers.extend(of_model);
-        Self { numbers, path: self.path.clone() }
+        Self { numbers, ..self.clone() }
     }
 }
 

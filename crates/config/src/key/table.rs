@@ -649,9 +649,9 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "run.remap_full",
-        words(&["copy", "refuse"]),
+        words(&["copy", "write", "refuse"]),
         "copy",
-        "Remaps of the load that cannot share a page, as the log of ftl.remap is full, ftl.remap_refs is reached, or ftl.remap is none. copy: the device reads and programs the page; refuse: it stays as it was, and is counted.",
+        "Remaps of the load that cannot share a page, as the log of ftl.remap is full, ftl.remap_refs is reached, or ftl.remap is none. copy: the device reads and programs the page; write: the same, but where ftl.remap is none the host writes the pages instead of asking (moves are copied); refuse: it stays as it was, and is counted.",
     ),
 ];
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "says how many crash states were checked")]
 
+mod cleaning;
 #[path = "../common/mod.rs"]
 mod common;
 mod damage;

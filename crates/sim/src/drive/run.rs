@@ -1,7 +1,7 @@
 //! The run of a load on a block namespace.
 
 use onefold_config::{Precondition, RemapFull};
-use onefold_ftl::{FtlError, RemapError, RemapOptions, RemapRange};
+use onefold_ftl::{FtlError, RemapError, RemapOptions, RemapRange, RemapScheme};
 use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{Command, Completion, HostStats, Payload, Ssd, SsdError};
 use onefold_trace::workload::RemapFrom;
@@ -65,12 +65,16 @@ struct Remaps {
     /// Bytes of a mapping unit.
     unit: u32,
     full: RemapFull,
+    /// The host writes what it could copy by a remap, as the drive has none.
+    writes: bool,
     changes: Changes,
 }
 
 impl Remaps {
     fn new(ssd: &Ssd<NullMedia>, full: RemapFull) -> Self {
-        Self { unit: ssd.remap_caps().granularity, full, changes: Changes::new() }
+        let has_none = ssd.config().ftl.remap.scheme == RemapScheme::None;
+        let writes = has_none && full == RemapFull::Write;
+        Self { unit: ssd.remap_caps().granularity, full, writes, changes: Changes::new() }
     }
 
     /// The command in mapping units.
@@ -173,6 +177,10 @@ impl AtOnce for Drive {
         }
         let delay = if begin > now { Delay::Host } else { Delay::None };
         Ok(Completion { at: done, delay })
+    }
+
+    fn writes_instead(&self, from: RemapFrom) -> bool {
+        self.remaps.as_ref().is_some_and(|remaps| remaps.writes) && !from.moves
     }
 
     fn fails_alone(error: &Refused) -> bool {

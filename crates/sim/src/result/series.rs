@@ -22,6 +22,10 @@ pub struct SeriesPoint {
     pub virtual_ns: u64,
     /// Pages the host wrote in the window.
     pub host_write_pages: u64,
+    /// Pages the host read in the window.
+    pub host_read_pages: u64,
+    /// Pages the host asked to remap in the window.
+    pub host_remap_pages: u64,
     /// Pages programmed in the window, by cause.
     pub program_pages: ByCause,
     /// Write amplification of the window; 0 if the host wrote nothing in it.
@@ -35,4 +39,10 @@ pub struct SeriesPoint {
     pub write_mean_ns: f64,
     /// Free superblocks at the end of the window.
     pub free_superblocks: u64,
+    /// Pages with current content at the end of the window, of a drive with a block namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_pages: Option<u64>,
+    /// Pages of its full superblocks without current content, then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_pages: Option<u64>,
 }

@@ -175,6 +175,7 @@ fn series() -> Series {
         read_mean_ns: 133_000.0,
         write_mean_ns: 900_000.0,
         free_superblocks: 400 - 10 * n,
+        ..SeriesPoint::default()
     };
     Series { window_requests: 100_000, points: (0..20).map(point).collect() }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use onefold_config::Load;
-use onefold_sim::result::{Remap, RunResult};
+use onefold_sim::result::{Remap, RunResult, SeriesPoint};
 use onefold_sim::{Control, SimError, simulate};
 use onefold_trace::oft::{Encoder, Header};
 use onefold_trace::{Flags, Record, TraceOp};
@@ -125,6 +125,53 @@ fn every_scheme_remaps_and_a_drive_without_one_copies_or_refuses() {
     }
     let without = Script::default().write(0, 64).run(&["ftl.remap=none"]);
     assert!(without.remap.is_none() && without.latency_ns.remap.is_none());
+}
+
+/// A database whose checkpoints remap is, on a drive without remaps, one whose checkpoints write.
+#[test]
+fn a_host_without_remaps_writes_instead() {
+    let load = |how: &str| {
+        let spec = "like-sqlite-fillrandom,values=2k,frames=300,qd=4,checkpoint=";
+        workload(&format!("{spec}{how}"))
+    };
+    let run = |how, scheme, full| on_drive(&load(how), &[scheme, full]).unwrap();
+    let stock = run("write", "ftl.remap=none", "run.remap_full=copy");
+    let instead = run("remap", "ftl.remap=none", "run.remap_full=write");
+    assert!(instead.remap.is_none() && instead.latency_ns.remap.is_none());
+    assert_eq!(instead.host, stock.host);
+    assert_eq!(instead.flash.program_pages, stock.flash.program_pages);
+    assert_eq!((instead.virtual_ns, instead.flash.read_pages.total()), (stock.virtual_ns, 0));
+    // A drive with remaps is asked all the same, and one without them copies what is moved.
+    let remapped = run("remap", "ftl.remap=lh", "run.remap_full=write");
+    let expected = stock.host.write_pages - remapped.host.write_pages;
+    assert_eq!((remapped.host.remap_pages, outcome(&remapped)), (expected, [expected, 0, 0]));
+    assert!(remapped.flash.program_pages.total() * 10 < stock.flash.program_pages.total() * 7);
+    let moved = Script::default().write(0, 8).remap(0, 100, 8, Flags::MOVE);
+    let moved = moved.run(&["ftl.remap=none", "run.remap_full=write"]);
+    assert_eq!(outcome(&moved), [0, 8, 0]);
+}
+
+/// The windows of a run add up to what the host did; a page that two share is valid once.
+#[test]
+fn windows_tell_what_the_host_did_and_what_flash_holds() {
+    let load = workload("like-sqlite-fillseq,values=500,frames=300,qd=1,checkpoint=remap");
+    let result = on_drive(&load, &["ftl.remap=lh", "run.window=16"]).unwrap();
+    let points = &result.series.points;
+    let sum = |of: fn(&SeriesPoint) -> u64| points.iter().map(of).sum::<u64>();
+    // Requests after the last whole window are in none.
+    let (written, remapped) = (result.host.write_pages, result.host.remap_pages);
+    let rest = written - sum(|point| point.host_write_pages);
+    assert!(rest < 16 * 20, "{rest} pages written");
+    let rest = remapped - sum(|point| point.host_remap_pages);
+    assert!(rest < 16 * 20 && remapped > 2000, "{rest} of {remapped} pages remapped");
+    assert_eq!(sum(|point| point.host_read_pages), 0);
+    let last = points.last().unwrap();
+    // Nothing was collected, so that what was programmed for the host is valid or stale, or in the open superblock.
+    let (valid, stale) = (last.valid_pages.unwrap(), last.stale_pages.unwrap());
+    let found = valid + stale;
+    assert!(found <= written && found + 64 + 16 * 20 >= written, "{valid}, {stale}, {written}");
+    // The WAL shows what the database shows, but for its blocks of headers and what it logged twice.
+    assert!(valid > 2000 && valid < 2200 + result.host.remap_pages / 10, "{valid}");
 }
 
 /// What reads as zeroes takes no read of flash, and that of data one for each page.

@@ -15,11 +15,13 @@ pub enum FigureKind {
     Table,
     /// The zones that a journal goes through, and the metric below (Choi 2022, Fig. 3).
     Zones,
+    /// The metric over virtual time, and that of the whole run below (Wu 2022, Fig. 8).
+    Series,
 }
 
 impl FigureKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Bars, Self::Table, Self::Zones];
+    pub const ALL: [Self; 4] = [Self::Bars, Self::Table, Self::Zones, Self::Series];
 
     /// Name in study files.
     #[must_use]
@@ -28,6 +30,7 @@ impl FigureKind {
             Self::Bars => "bars",
             Self::Table => "table",
             Self::Zones => "zones",
+            Self::Series => "series",
         }
     }
 }
@@ -97,11 +100,25 @@ pub enum Metric {
     ZoneResets,
     /// Devices with a zoned volume: how often another zone took the journal than before.
     JournalMoves,
+    /// Drives: virtual time at the end of the first window of the series in which collection copied pages.
+    GcBegins,
+    /// Drives: virtual time at the end of the first window in which remaps were carried out as copies.
+    CopiesBegin,
+    /// Drives: bandwidth of the windows before the first in which collection copied pages.
+    BandwidthBeforeGc,
+    /// Drives: bandwidth from the first window on in which collection copied pages.
+    BandwidthAfterGc,
+    /// Drives: least bandwidth of a window.
+    LowestBandwidth,
+    /// Drives: pages with current content in the end, shared ones once.
+    ValidPages,
+    /// Drives: pages of full superblocks without current content, in the end.
+    StalePages,
 }
 
 impl Metric {
     /// Every metric with a name of its own.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 37] = [
         Self::TargetHitRatio,
         Self::TotalHitRatio,
         Self::TargetReadHitRatio,
@@ -132,6 +149,13 @@ impl Metric {
         Self::Waits,
         Self::ZoneResets,
         Self::JournalMoves,
+        Self::GcBegins,
+        Self::CopiesBegin,
+        Self::BandwidthBeforeGc,
+        Self::BandwidthAfterGc,
+        Self::LowestBandwidth,
+        Self::ValidPages,
+        Self::StalePages,
     ];
 
     /// The metric of that name: one of [`Metric::ALL`], or a number of a result of the simulator.
@@ -180,6 +204,13 @@ impl Metric {
             Self::Waits => "waits",
             Self::ZoneResets => "zone_resets",
             Self::JournalMoves => "journal_moves",
+            Self::GcBegins => "gc_begins",
+            Self::CopiesBegin => "copies_begin",
+            Self::BandwidthBeforeGc => "bandwidth_before_gc",
+            Self::BandwidthAfterGc => "bandwidth_after_gc",
+            Self::LowestBandwidth => "lowest_bandwidth",
+            Self::ValidPages => "valid_pages",
+            Self::StalePages => "stale_pages",
         }
     }
 
@@ -217,6 +248,13 @@ impl Metric {
             Self::Waits => "requests that waited for a zone",
             Self::ZoneResets => "zones reset",
             Self::JournalMoves => "moves of the journal to another zone",
+            Self::GcBegins => "time when collection begins to copy",
+            Self::CopiesBegin => "time when remaps begin to be copies",
+            Self::BandwidthBeforeGc => "bandwidth before collection in MB/s",
+            Self::BandwidthAfterGc => "bandwidth since collection began in MB/s",
+            Self::LowestBandwidth => "lowest bandwidth of a window in MB/s",
+            Self::ValidPages => "valid pages",
+            Self::StalePages => "stale pages",
         }
     }
 
@@ -243,7 +281,7 @@ impl Metric {
                 | Self::Waits
                 | Self::ZoneResets
                 | Self::JournalMoves
-        );
+        ) || self.is_of_series();
         !self.is_time() && !is_ratio && !is_amount
     }
 
@@ -263,47 +301,71 @@ impl Metric {
                 | Self::WriteLatency
                 | Self::ReadLatency
                 | Self::LongestStall
+                | Self::GcBegins
+                | Self::CopiesBegin
         )
+    }
+
+    /// Whether it is a number of the windows of a run.
+    #[must_use]
+    pub const fn is_of_series(self) -> bool {
+        matches!(
+            self,
+            Self::GcBegins
+                | Self::CopiesBegin
+                | Self::BandwidthBeforeGc
+                | Self::BandwidthAfterGc
+                | Self::LowestBandwidth
+                | Self::ValidPages
+                | Self::StalePages
+        )
+    }
+
+    /// Whether each window of a run has it, so that a figure can draw it over time.
+    #[must_use]
+    pub const fn is_over_time(self) -> bool {
+        matches!(self, Self::Bandwidth | Self::FlashPages | Self::ValidPages | Self::StalePages)
     }
 
     /// Whether it is one of devices, not of buffers.
     #[must_use]
     pub const fn is_of_devices(self) -> bool {
-        matches!(
-            self,
-            Self::Column(_)
-                | Self::Bandwidth
-                | Self::Waf
-                | Self::OpsPerSecond
-                | Self::FlashPages
-                | Self::DedupShare
-                | Self::WriteLatency
-                | Self::ReadLatency
-                | Self::WafHost
-                | Self::WafData
-                | Self::LongestStall
-                | Self::ValidCopies
-                | Self::ValidCopiesRegular
-                | Self::ValidCopiesZoned
-                | Self::JournalCopyShare
-                | Self::JournalShare
-                | Self::PhysPerUser
-                | Self::ZeroFill
-                | Self::Reclaims
-                | Self::Aborted
-                | Self::Waits
-                | Self::ZoneResets
-                | Self::JournalMoves
-        )
+        self.is_of_series()
+            || matches!(
+                self,
+                Self::Column(_)
+                    | Self::Bandwidth
+                    | Self::Waf
+                    | Self::OpsPerSecond
+                    | Self::FlashPages
+                    | Self::DedupShare
+                    | Self::WriteLatency
+                    | Self::ReadLatency
+                    | Self::WafHost
+                    | Self::WafData
+                    | Self::LongestStall
+                    | Self::ValidCopies
+                    | Self::ValidCopiesRegular
+                    | Self::ValidCopiesZoned
+                    | Self::JournalCopyShare
+                    | Self::JournalShare
+                    | Self::PhysPerUser
+                    | Self::ZeroFill
+                    | Self::Reclaims
+                    | Self::Aborted
+                    | Self::Waits
+                    | Self::ZoneResets
+                    | Self::JournalMoves
+            )
     }
 
     /// Whether more is better: hits, speed, and writes that were saved.
     #[must_use]
     pub fn is_gain(self) -> bool {
         let name = self.name();
-        let saved =
-            ["bandwidth", "ops_per_s", "dedup_share", "remap.deduplicated", "remap.remapped"];
-        name.contains("hit") || name.contains("absor") || saved.contains(&name)
+        let saved = ["ops_per_s", "dedup_share", "remap.deduplicated", "remap.remapped"];
+        let is_speed = name.contains("bandwidth");
+        name.contains("hit") || name.contains("absor") || is_speed || saved.contains(&name)
     }
 
     /// Whether it needs a target.

@@ -292,6 +292,16 @@ impl Study {
         narrow(self.device_bytes / u64::from(self.entry_bytes))
     }
 
+    /// Whether rows keep the series of their runs: a figure, an average or a check needs it.
+    pub(crate) fn keeps_series(&self) -> bool {
+        let figures = self.figures.iter().map(|one| one.metric);
+        let headlines = self.headlines.iter().map(|one| one.metric);
+        let checks = self.checks.iter().map(|one| one.metric);
+        let mut all = figures.chain(headlines).chain(checks).chain(self.metrics.iter().copied());
+        all.any(Metric::is_of_series)
+            || self.figures.iter().any(|figure| figure.kind == FigureKind::Series)
+    }
+
     /// Whether latencies are those of the `service` model and no other.
     pub(crate) fn has_default_latency(&self) -> bool {
         let models = self.latencies.iter().map(|choice| choice.model);

@@ -63,6 +63,12 @@ fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
         checks: table.or("checks", Vec::new(), |field| field.names_of(&ids))?,
         ..whole
     };
+    if figure.kind == FigureKind::Series && !figure.metric.is_over_time() {
+        let field = table.need("metric", "")?;
+        return Err(field.refuse(
+            "expected bandwidth, flash_pages, valid_pages or stale_pages: what a window has",
+        ));
+    }
     let published = parse_published::published(table, &figure, parsed)?;
     Ok(Figure { published, ..figure })
 }

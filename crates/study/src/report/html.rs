@@ -12,7 +12,7 @@ use super::data::{number, range_text};
 use super::text::failures;
 use super::value::size_name;
 use super::zones::{HALF, hatch};
-use super::{CheckData, Data, Point, Report, beside, ranking_tables, zones};
+use super::{CheckData, Data, Point, Report, beside, over_time, ranking_tables, zones};
 use crate::file::{FigureKind, PublishedRange};
 use crate::{Row, Study};
 
@@ -122,6 +122,10 @@ fn figure(page: &mut Markup, (study, rows): (&Study, &[Row]), data: &Data, check
             FigureKind::Zones => {
                 line_legend(page, study, data);
                 zones::draw(page, study, rows, data);
+            }
+            FigureKind::Series => {
+                line_legend(page, study, data);
+                over_time::draw(page, study, rows, data);
             }
             FigureKind::Table => {}
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::file::Metric;
 use crate::row::{AccessRow, ratio};
+use crate::series::Windows;
 use crate::{Row, TenantRow};
 
 /// The metric of a row; `None` if nothing was accessed.
@@ -49,6 +50,9 @@ pub(crate) fn metric(row: &Row, metric: Metric) -> Option<f64> {
 
 fn of_run(run: &RunResult, metric: Metric) -> Option<f64> {
     let written = |value| (run.host.write_pages > 0).then_some(value);
+    if metric.is_of_series() {
+        return Windows::of(run)?.whole(metric);
+    }
     match metric {
         Metric::Column(column) => measured(run).get(&column.name).and_then(Value::as_f64),
         Metric::Bandwidth => Some(run.bandwidth / 1e6),

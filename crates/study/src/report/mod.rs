@@ -7,6 +7,7 @@ mod data;
 mod headlines;
 mod html;
 mod metric;
+mod over_time;
 mod pictures;
 mod ranking;
 mod ranking_tables;

@@ -1,12 +1,12 @@
 //! Figures as SVG files, to be shown in other pages.
 
-use onefold_sim::report::plot::{Key, Panel, Sheet};
+use onefold_sim::report::plot::{Key, LinePlot, Panel, Sheet};
 
 use super::bars::{self, FLAT, Look, axis, highest, sizes_title, stroke};
 use super::html::PUBLISHED;
 use super::value::size_name;
 use super::zones::{self, hatch};
-use super::{Data, Group, Report};
+use super::{Data, Group, Report, over_time};
 use crate::file::FigureKind;
 use crate::{Row, Study};
 
@@ -15,6 +15,8 @@ const WIDTH: f64 = 760.0;
 const INNER: f64 = WIDTH - 24.0;
 /// Height of a plot.
 const HEIGHT: f64 = 200.0;
+/// Size of one of two plots side by side.
+const PANEL: (f64, f64) = (INNER / 2.0, HEIGHT);
 /// Most bars of a plot over the whole width, and of one of two side by side.
 const BARS_FULL: usize = 56;
 const BARS_HALF: usize = 28;
@@ -40,7 +42,8 @@ pub fn pictures(study: &Study, rows: &[Row], report: &Report) -> Vec<Picture> {
         let sheet = match data.figure.kind {
             FigureKind::Table => continue,
             FigureKind::Bars => of_bars(study, data),
-            FigureKind::Zones => of_zones(study, rows, data),
+            FigureKind::Zones => of_lines(data, study, zones::plots(study, rows, data, PANEL)),
+            FigureKind::Series => of_lines(data, study, over_time::plots(study, rows, data, PANEL)),
         };
         let latency = data.figure.latency.as_deref().unwrap_or_default();
         let stem = file_stem(&format!("{} {} {latency}", study.name, data.figure.title));
@@ -119,9 +122,8 @@ fn scale(data: &Data, groups: &[Group]) -> (onefold_sim::report::plot::Axis, &'s
     if own < all * FLAT { (axis(data, own), "(its own scale)") } else { (axis(data, all), "") }
 }
 
-fn of_zones(study: &Study, rows: &[Row], data: &Data) -> Sheet {
+fn of_lines(data: &Data, study: &Study, plots: Vec<(String, LinePlot)>) -> Sheet {
     let legend = data.policies.iter().map(|name| (Key::Line(hatch(study, name)), name.clone()));
-    let plots = zones::plots(study, rows, data, (INNER / 2.0, HEIGHT));
     Sheet {
         title: data.title(),
         width: WIDTH,

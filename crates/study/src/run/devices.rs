@@ -39,7 +39,7 @@ pub(super) fn job<'a>(
         }
         let config = devices.config((at, device.into()), bytes)?;
         for seed in seeds(study, devices, (at, device.into())) {
-            let key = digest(&json!({
+            let mut identity = json!({
                 "schema": SCHEMA,
                 // Rows of another form have other numbers.
                 "row": ROW,
@@ -47,7 +47,11 @@ pub(super) fn job<'a>(
                 "config": identity(&config),
                 "trace": trace,
                 "seed": seed,
-            }));
+            });
+            if study.keeps_series() {
+                identity["series"] = json!(true);
+            }
+            let key = digest(&identity);
             points.push(Point { subject, bytes, seed, key });
         }
     }
@@ -213,7 +217,7 @@ impl Shared<'_> {
             Ok(Ok(run)) => {
                 row.requests = run.host.requests();
                 row.cpu_s = run.cpu_s + run.precondition.as_ref().map_or(0.0, |pre| pre.cpu_s);
-                row.result = Some(Box::new(kept(run)));
+                row.result = Some(Box::new(kept(run, self.study.keeps_series())));
             }
             Ok(Err(error)) => row.error = Some(error.to_string()),
             Err(_) => row.error = Some("a bug in the simulator".to_owned()),
@@ -232,11 +236,12 @@ impl Task<'_> {
 }
 
 /// What a row keeps of a result.
-fn kept(run: RunResult) -> RunResult {
+fn kept(run: RunResult, with_series: bool) -> RunResult {
+    let series = if with_series { run.series } else { Series::default() };
     RunResult {
         config: serde_json::Value::Null,
         latency_ccdf: LatencyCcdf::default(),
-        series: Series::default(),
+        series,
         superblocks: Superblocks::default(),
         ..run
     }

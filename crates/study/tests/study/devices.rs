@@ -135,6 +135,91 @@ metric = "journal_copy_share"
 claims = ["off > 0 >= one"]
 "#;
 
+/// A database on a small drive that it overwrites in full.
+const OVER_TIME: &str = r#"
+schema = "onefold.study/1"
+name = "database"
+preset = "femu32"
+size_key = "ftl.remap_log"
+sizes = ["32KiB"]
+set = ["geometry.channels=1", "geometry.ways=1", "geometry.pages=64", "geometry.blocks=288", "capacity.logical=64MiB",
+       "precondition.fill=0", "ftl.remap_mode=paper", "ftl.remap_refs=15", "ftl.remap_segment=128B",
+       "run.remap_full=write", "run.window=100"]
+
+[[device]]
+label = "NoRemap"
+sized = false
+set = ["ftl.remap=none"]
+[[device]]
+label = "LN"
+set = ["ftl.remap=ln"]
+[[device]]
+label = "LH"
+set = ["ftl.remap=lh"]
+
+[[workload]]
+name = "fill"
+workload = "like-sqlite-fillrandom,values=3000,frames=300,qd=4,checkpoint=remap"
+
+[[figure]]
+metric = "bandwidth"
+kind = "series"
+[[figure]]
+metric = "stale_pages"
+kind = "series"
+policies = ["LH"]
+
+[[check]]
+id = "C1"
+text = "remaps put collection off, the more of them the longer"
+metric = "gc_begins"
+claims = ["LH > LN > NoRemap"]
+[[check]]
+id = "C2"
+text = "with a small log remaps become copies, soon"
+metric = "copies_begin"
+claims = ["LN < 5000000000"]
+[[check]]
+id = "C3"
+text = "bandwidth before collection is that of fewer programs"
+metric = "bandwidth_before_gc"
+claims = ["LH > 1.3 * NoRemap"]
+[[check]]
+id = "C4"
+text = "and after it began it is less than what dies program"
+metric = "bandwidth_after_gc"
+claims = ["8.1 > NoRemap > 1"]
+"#;
+
+#[test]
+fn a_series_is_drawn_and_checked_from_results_and_from_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = study(OVER_TIME).unwrap();
+    let options = options(folder.path(), &[]);
+    let rows = run(&study, &options, &Control::default()).unwrap().rows;
+    let report = Report::new(&study, &rows);
+    assert!(
+        report.checks.iter().all(onefold_study::report::CheckData::is_as_expected),
+        "{:?}",
+        report.checks
+    );
+    let page = onefold_study::report::html(&study, &rows, &report);
+    assert!(page.contains("virtual time"), "the series is drawn");
+    let pictures = onefold_study::report::pictures(&study, &rows, &report);
+    let lines = |at: usize| pictures[at].svg.matches("class=\"line\"").count();
+    assert!(pictures.len() == 2 && lines(0) > lines(1) && lines(1) > 0, "a line for each device");
+    // A table says the same.
+    let (text, missing) = onefold_study::table(&study, &options).unwrap();
+    let path = folder.path().join("kept.csv");
+    std::fs::write(&path, text).unwrap();
+    let read = onefold_study::read_table(&study, &options, &path).unwrap();
+    let kept = Report::new(&study, &read.rows);
+    assert_eq!((missing, read.absent.len(), &kept), (0, 0, &report));
+    assert_eq!(onefold_study::report::pictures(&study, &read.rows, &kept), pictures);
+    let refused = self::study(&OVER_TIME.replacen("\"bandwidth\"", "\"waf\"", 1)).unwrap_err();
+    assert!(refused.contains("expected bandwidth, flash_pages"), "{refused}");
+}
+
 #[test]
 fn numbers_are_means_over_seeds() {
     let folder = tempfile::tempdir().unwrap();

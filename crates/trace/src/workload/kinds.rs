@@ -10,6 +10,7 @@ use super::like::{LikeGenerator, LikeWorkload};
 use super::lsm::{Lsm, LsmGenerator, LsmPhase};
 use super::pages::{PageGenerator, PageVolume};
 use super::spec::{Pacing, PatternWorkload};
+use super::sqlite::{SqliteFill, SqliteGenerator, SqliteWorkload};
 use super::values::nearest;
 use super::{Request, WorkloadError};
 
@@ -29,6 +30,8 @@ pub enum Workload {
     Bench(BenchWorkload),
     /// A file on ext4.
     Ext4(Box<Ext4Workload>),
+    /// A database of `SQLite` in WAL mode.
+    Sqlite(SqliteWorkload),
 }
 
 impl Workload {
@@ -72,6 +75,9 @@ impl Workload {
         if let Some(mode) = Ext4Mode::named(kind) {
             return Ext4Workload::parse(mode, words).map(|file| Self::Ext4(Box::new(file)));
         }
+        if let Some(fill) = SqliteFill::named(kind) {
+            return SqliteWorkload::parse(fill, words).map(Self::Sqlite);
+        }
         let known: Vec<_> = Self::names().collect();
         Err(WorkloadError::UnknownPattern {
             found: kind.to_owned(),
@@ -85,8 +91,9 @@ impl Workload {
         let trees = LsmPhase::ALL.into_iter().map(LsmPhase::name);
         let benches = Bench::ALL.into_iter().map(Bench::name);
         let files = Ext4Mode::ALL.into_iter().map(Ext4Mode::name);
+        let databases = SqliteFill::ALL.into_iter().map(SqliteFill::name);
         let volumes = LikeWorkload::names().chain(PageVolume::names());
-        patterns.chain(trees).chain(benches).chain(files).chain(volumes)
+        patterns.chain(trees).chain(benches).chain(files).chain(databases).chain(volumes)
     }
 
     /// What the word a specification begins with means, in one line. `None` if it is unknown.
@@ -106,6 +113,9 @@ impl Workload {
         if let Some(mode) = Ext4Mode::named(name) {
             return Some(mode.description().to_owned());
         }
+        if let Some(fill) = SqliteFill::named(name) {
+            return Some(fill.description().to_owned());
+        }
         let pattern = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name);
         let tree = LsmPhase::ALL.into_iter().find(|phase| phase.name() == name);
         let text = match (pattern, tree) {
@@ -121,7 +131,7 @@ impl Workload {
     #[must_use]
     pub fn natural_bytes(&self) -> Option<u64> {
         match self {
-            Self::Pattern(_) | Self::Bench(_) | Self::Ext4(_) => None,
+            Self::Pattern(_) | Self::Bench(_) | Self::Ext4(_) | Self::Sqlite(_) => None,
             Self::Like(workload) => Some(workload.natural_bytes()),
             Self::Pages(workload) => Some(workload.natural_bytes()),
             Self::Lsm(workload) => Some(workload.natural_bytes()),
@@ -144,13 +154,20 @@ impl Workload {
                 Kind::Bench(Box::new(workload.instantiate(device_bytes, seed)?))
             }
             Self::Ext4(workload) => Kind::Ext4(Box::new(workload.instantiate(device_bytes, seed)?)),
+            Self::Sqlite(workload) => {
+                Kind::Sqlite(Box::new(workload.instantiate(device_bytes, seed)?))
+            }
         }))
     }
 
     /// Whether some of its requests are remaps.
     #[must_use]
     pub const fn has_remaps(&self) -> bool {
-        matches!(self, Self::Pattern(workload) if workload.remap().is_some())
+        match self {
+            Self::Pattern(workload) => workload.remap().is_some(),
+            Self::Sqlite(workload) => workload.has_remaps(),
+            _ => false,
+        }
     }
 
     /// Closed loop with its depth, or open loop.
@@ -162,6 +179,7 @@ impl Workload {
             Self::Pages(_) | Self::Lsm(_) => Pacing::Closed { depth: 1 },
             Self::Bench(workload) => workload.pacing(),
             Self::Ext4(workload) => workload.pacing(),
+            Self::Sqlite(workload) => workload.pacing(),
         }
     }
 
@@ -182,6 +200,7 @@ impl fmt::Display for Workload {
             Self::Lsm(workload) => workload.fmt(f),
             Self::Bench(workload) => workload.fmt(f),
             Self::Ext4(workload) => workload.fmt(f),
+            Self::Sqlite(workload) => workload.fmt(f),
         }
     }
 }
@@ -208,6 +227,7 @@ enum Kind {
     Lsm(Box<LsmGenerator>),
     Bench(Box<BenchGenerator>),
     Ext4(Box<Ext4Generator>),
+    Sqlite(Box<SqliteGenerator>),
 }
 
 impl Generator {
@@ -218,6 +238,7 @@ impl Generator {
             Kind::Pattern(generator) => Some(generator.start_bytes() + generator.length_bytes()),
             Kind::Bench(generator) => Some(generator.end_bytes()),
             Kind::Ext4(generator) => Some(generator.end_bytes()),
+            Kind::Sqlite(generator) => Some(generator.end_bytes()),
             Kind::Like(_) | Kind::Pages(_) | Kind::Lsm(_) => None,
         }
     }
@@ -232,6 +253,7 @@ impl Generator {
             Kind::Lsm(generator) => generator.fill(out),
             Kind::Bench(generator) => generator.fill(out),
             Kind::Ext4(generator) => generator.fill(out),
+            Kind::Sqlite(generator) => generator.fill(out),
         }
     }
 }

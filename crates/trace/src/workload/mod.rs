@@ -94,6 +94,7 @@ mod remaps;
 mod request;
 mod scatter;
 mod spec;
+mod sqlite;
 mod values;
 mod zipf;
 
@@ -115,4 +116,5 @@ pub use scatter::Scatter;
 pub use spec::{
     Arrival, BlockSize, Bound, Distribution, Length, Pacing, PatternWorkload, RangeSpec, RemapSpec,
 };
+pub use sqlite::{SqliteFill, SqliteGenerator, SqliteWorkload};
 pub use zipf::Zipf;
