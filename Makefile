@@ -13,7 +13,8 @@ BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
 
-# Steps of `make test`. Fuzzing needs no binary of ours, and its build gives way. Those that serve one wait for disks most of the time.
+# Steps of `make test`. Fuzzing needs no binary of ours, and its build gives way. Those that serve one wait for disks most
+# of the time.
 FIRST_STEPS := fmt build
 TEST_STEPS := clippy unit doc tidy oracle instructions study-short
 GIVING_WAY := fuzz-smoke

@@ -77,6 +77,9 @@ ftl|remap-stride-ended|remap/live.rs|s/\(\(lpn, _\), n\) in entry\.units\(\)\.zi
 ftl|remap-stride-guessed|remap/piece.rs|s/if step != self\.len \* u32::from\(self\.stride\)/if false/|a run has one stride
 ftl|remap-run-ends|remap/plan.rs|s/&& slot > 0//|a run ends with its superblock
 ftl|remap-target-stays|remap/plan.rs|s/stays\.extend_from_slice\(&targets\);/let _ = \&targets;/|a moved source that is a target as well stays
+ftl|recovery-one-die|recovery_cost.rs|s/pages\.div_ceil\(dies\)/pages.div_ceil(dies.min(1))/|all dies read in a recovery
+ftl|recovery-tails|recovery_cost.rs|s/cost\.tail_pages \+= units\.div_ceil\(per_program\);/let _ = units;/|tails of complete superblocks are read in a recovery
+ftl|recovery-all|recovery_cost.rs|s/block\.epoch >= label\.alloc\n/block.epoch >= label.alloc.min(0)\n/|what the checkpoint has is not read in a recovery
 ssd|zns-victim|zns/state.rs|s/self\.implicit\.first_key_value\(\)/self.implicit.last_key_value()/|the implicitly open zone that was opened first is closed
 ssd|zns-active-first|zns/state.rs|s/&& is_new\n\s*&& self\.active >= max/\&\& is_new \&\& self.active > max/|no more zones are active than may be
 ssd|zns-pointer|zns/state.rs|s/Some\(at\) if at != written/Some(at) if at > written/|a write begins at the write pointer
@@ -111,6 +114,7 @@ ssd|stranded-landed|actions.rs|s/buffer\.holes\.land\(entry\.lpn\);//|what is pr
 ssd|stranded-flushed|decide.rs|s/Ok\(ready\.max\(self\.settle_stranded\(times\)\?\)\)/Ok(ready)/|a flush programs what was stranded
 ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\)\);//|what was trimmed is nowhere
 ssd|stranded-more|stranded.rs|s/buffer\.holes\.stranded\.len\(\) >= STRANDED_MAX/false/|writes fail before DRAM is full of what is stranded
+ssd|areas-of-one-way|ssd.rs|s/ways: flash\.ways,/ways: flash.ways.min(1),/|areas of a buffer policy have a page for each die
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|sizing.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
@@ -140,6 +144,10 @@ study|key-volatile|key.rs|s/"volatile": study\.volatile,//|results with other fl
 study|key-version|key.rs|s/"version": version,/"version": version.len(),/|results of another version are not taken
 study|failed-stays|run/mod.rs|s/is_some_and\(\|row\| row\.error\.is_none\(\)\)/is_some()/|failed points are tried again
 study|torn-line|store.rs|s/rposition\(\|byte\| \*byte == b'\\n'\)/rposition(|_| true)/|a line without its end does not count
+study|published-sizes|file/published.rs|s/\(self\.sizes\.is_empty\(\) \|\| self\.sizes\.contains\(&size\)\)/(size > 0 || self.sizes.is_empty())/|a published number is about its sizes alone
+study|published-places|file/published.rs|s/among\(&self\.workloads, workload\)/among(\&self.workloads, self.workloads.first().map_or(workload, |first| first))/|a published number is about its workloads alone
+study|verify-blind|verify.rs|s/if kept != found && /if kept.len() > 999 \&\& /|a number that is not what the table says is told
+study|verify-sample|verify.rs|s/take\(count\.unwrap_or\(usize::MAX\)\)/take(usize::MAX)/|a sample has as many points as asked
 volume|spare-young|volume/log/trims.rs|s/Trim::Spare if self\.now < since \+ SPARE_AGE => Way::Wait,//|a file is told of log segments that stay free
 volume|spare-never|volume/log/trims.rs|s/if !stays_free => Way::Free/if !stays_free || self.now > since => Way::Free/|a file is told of them in the end
 volume|journal-cleaned|volume/cleaner/victim.rs|s/ && !self\.journal\.protects\(segment\)//|the cleaner leaves the ring of a journal alone
@@ -234,6 +242,8 @@ modes|incarnation|partitioned/replay.rs|s/one\.incarnation == self\.incarnation\
 modes|gap|partitioned/replay.rs|s/one\.seq\.raw\(\) == \*next/one.seq.raw() >= *next/|the log ends at the first gap
 modes|pins|partitioned/io.rs|s/!\(changes && self\.is_pinned/!(false \&\& changes \&\& self.is_pinned/|what the host reads is not overwritten
 modes|acknowledged|partitioned/journal.rs|s/self\.open\.seq - u64::from\(self\.open\.changes\.is_empty\(\)\)/self.open.seq - 1/|a flush covers the open transaction
+modes|threshold-ignored|han.rs|s/situation\.clean_share \* f64::from\(valid \+ invalid\)/f64::from(valid.min(0))/|a partition of han is cleaned above its threshold
+modes|threshold-never|han.rs|s/worth\.or_else\(\|\| above_threshold\(situation\)\)/worth/|and then it is
 volume|unshared|volume/snapshots/share.rs|s/match self\.is_shared\(here, at\) \{\n\s*Held::Yes => \{\}/match self.is_shared(here, at) {\n Held::Yes => self.lose(at),/|a block stays live while another member has it
 volume|parted-late|volume/snapshots/share.rs|s/is_none_or\(\|epoch\| epoch < parted\)/is_none_or(|_| false)/|members share what was written before they parted
 volume|copied-alone|volume/log/append.rs|s/if entry\.at == from \{/if entry.at == from && count == 0 {/|the cleaner moves a block for every member
@@ -561,6 +571,10 @@ sim|bytes-forgotten|stack/port.rs|s/        if len > 0 \{\n/        if len > 409
 sim|arrival-early|events.rs|s/\.max\(self\.clock\);\n/;\n/|what waited for a request to end arrives then
 sim|delay-untold|stack/joint.rs|s/request\.delay = request\.delay\.max\(done\.delay\);//|a request tells the worst delay of its parts
 sim|short-paced|stack/joint.rs|s/ns - \(layer\.short_ns\(now\) - short\)/ns/|time without free log segments is no pacing
+sim|step-alone|stack/mod.rs|s/went_on \|= self\.settle\(layer, \*done, now\)\?/went_on \&= self.settle(layer, *done, now)?/|a write below a block is submitted when its block was read
+sim|left-out-untold|outcome.rs|s/let skipped = .*?;/let skipped = trace.skipped;/s|requests that are left out are counted
+sim|changes-forgotten|remaps.rs|s/self\.list\.retain\(\|change\| change\.done > now\);/self.list.clear();/|a remap waits for changes that came long before
+sim|remap-source-early|remaps.rs|s/firsts\.into_iter\(\)\.any\(meets\)/meets(firsts[0])/|a remap waits for its source as well
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
 sqlite|small-cloned|connection.rs|s/if frames < syncs\.saturating_mul\(CLONED_FRAMES_PER_SYNC\)/if frames < syncs.min(0)/|small commits that are synced one by one are written
 sqlite|marker-stock|header.rs|s/const EMPTY: u32 = 0x4f46_5730;/const EMPTY: u32 = 3_007_000;/|SQLite without the extension refuses an empty aligned WAL

@@ -29,8 +29,8 @@ if [ -z "$onefold" ]; then
 fi
 mkdir -p "$made" "$tables" "$figures"
 
-# Which points of a study are run again: cheap ones. Those of the studies that have a table now take 20 s of CPU time; a point at full
-# size (wu2022-fig7, wu2022-sections) takes 40 s and 1 GiB.
+# Which points of a study are run again: cheap ones. Those of the studies that have a table now take 20 s of CPU
+# time; a point at full size (wu2022-fig7, wu2022-sections) takes 40 s and 1 GiB.
 sample() {
   case "$1" in
     sung2022-fio) echo --only seq --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 12 ;;

@@ -3,9 +3,9 @@
 #
 #   scripts/test.sh [--background STEP... --foreground] STEP...
 #
-# Steps after --background run one after another while those after --foreground do; it may be given often, and begins at its place. They
-# wait for disks, or give way to what needs processors. What they say is shown when all of the group are over. The time of processors
-# is that of a step with all that it started and waited for.
+# Steps after --background run one after another while those after --foreground do; a group begins at its place, and
+# there may be several. They wait for disks, or give way to what needs processors. What they say is shown when all of
+# the group are over. The time of processors is that of a step with all that it started and waited for.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}

@@ -516,3 +516,43 @@ fn trims_free_space() {
     let trimmed = overwrite(&mut ftl, &mut rng, half);
     assert!(trimmed * 4 < full, "collection moved {full} pages before the trim, {trimmed} after");
 }
+
+/// Heads are always read; of what was programmed since the checkpoint, tails of complete superblocks
+/// and spare areas of open ones; and the log. All dies read in parallel, and NVRAM beside them
+/// (remap.md, section 14).
+#[test]
+fn a_recovery_reads_what_the_checkpoint_does_not_know() {
+    let geometry = GeometrySpec { channels: 2, ..spec(18, 8, 4096, 4096) };
+    let config = FtlConfig { metadata_pages: true, ..plain_config() };
+    let setup = Setup::new(geometry, config, 0.8).unwrap();
+    let mut ftl = setup.build(NullMedia);
+    let read_ns = 40_000;
+    // Pages of heads, map, tails, open superblocks and log.
+    let expect = |ftl: &Ftl<NullMedia>, superblocks, pages: [u64; 5]| {
+        let cost = ftl.recovery_cost();
+        let found =
+            [cost.head_pages, cost.map_pages, cost.tail_pages, cost.scanned_pages, cost.log_pages];
+        assert_eq!((cost.superblocks, found), (superblocks, pages));
+        assert_eq!(cost.flash_bytes(4096), 4096 * pages.iter().sum::<u64>());
+        assert_eq!(cost.nvram_bytes, setup.nvram_bytes());
+        let [heads, map, tails, scanned, log] = pages;
+        let rounds = [heads, map, tails + scanned, log].map(|pages| pages.div_ceil(2));
+        assert_eq!(cost.time.get(), read_ns * rounds.iter().sum::<u64>());
+    };
+    let write = |ftl: &mut Ftl<NullMedia>, lpns: std::ops::Range<u32>| {
+        for lpn in lpns {
+            apply(ftl, &setup, Op::Write { lpn, stream: 0 }, 1).unwrap();
+        }
+    };
+    expect(&ftl, 0, [18, 0, 0, 0, 0]);
+    // Of 16 pages of a superblock the first is its head and the last its tail.
+    write(&mut ftl, 0..5);
+    expect(&ftl, 1, [18, 0, 0, 1 + 5, 0]);
+    write(&mut ftl, 5..31);
+    expect(&ftl, 3, [18, 0, 2, 1 + 3, 0]);
+    ftl.checkpoint_now(Nanos::ZERO).unwrap();
+    // What is open goes on; what is complete is in the map.
+    expect(&ftl, 1, [18, 1, 0, 1 + 3, 0]);
+    write(&mut ftl, 31..42);
+    expect(&ftl, 1, [18, 1, 1, 0, 0]);
+}

@@ -155,7 +155,7 @@ fn remaps_are_recorded_and_count_the_same_in_both_clocks() {
                 onefold(&[&["ssd", "remap", text(&socket)], &range[..]].concat());
             } else {
                 let flag = if moves { RemapFlags::MOVE } else { RemapFlags::COPY };
-                let id = moves.then(|| round << 4 | 1);
+                let id = moves.then_some(round << 4 | 1);
                 mailbox.remap(flag, id, &[VectorRange { dst, src, len: 64 }]).unwrap();
             }
             asked += 64;

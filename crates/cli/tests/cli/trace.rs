@@ -73,8 +73,9 @@ fn info_prints_one_object_per_file() {
 #[test]
 fn info_tells_sizes_of_reads_and_writes_apart() {
     let rows = ["R,0,8", "R,0,8", "R,16,128", "W,0,128", "W,0,1", "W,0,1", "D,0,2048", "F,0,0"];
-    let mut text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
-    rows.iter().for_each(|row| text += &format!("{},{row},,-1\n", text.len()));
+    let rows: Vec<String> =
+        rows.iter().enumerate().map(|(at, row)| format!("{at},{row},,-1\n")).collect();
+    let text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned() + &rows.concat();
     let info = info(&file("sizes.csv", text.as_bytes()));
     let sizes = |key: &str| -> Vec<(u64, u64)> {
         let number = |size: &Value, key: &str| size[key].as_u64().unwrap();

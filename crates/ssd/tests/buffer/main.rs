@@ -1,5 +1,6 @@
 //! The device with a DRAM buffer: bytes, power cuts, time.
 
+mod areas;
 mod causes;
 mod common;
 mod dedup;
