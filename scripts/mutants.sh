@@ -115,6 +115,14 @@ ssd|stranded-flushed|decide.rs|s/Ok\(ready\.max\(self\.settle_stranded\(times\)\
 ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\)\);//|what was trimmed is nowhere
 ssd|stranded-more|stranded.rs|s/buffer\.holes\.stranded\.len\(\) >= STRANDED_MAX/false/|writes fail before DRAM is full of what is stranded
 ssd|areas-of-one-way|ssd.rs|s/ways: flash\.ways,/ways: flash.ways.min(1),/|areas of a buffer policy have a page for each die
+ssd|auto-first-lap|classifier/auto.rs|s/if !is_first \{/if !is_first || now > 0 {/|the first lap after power-on tells nothing
+ssd|auto-heat-stays|classifier/auto.rs|s/\*word -= \(\*word \| \*word >> 1\) & 0x5555;/*word -= (*word | *word >> 1) \& 0;/|heat falls with each lap
+ssd|auto-all-measured|classifier/auto.rs|s/if write\.lpn\.raw\(\)\.is_multiple_of\(1 << self\.piece_shift\) \{/if true {/|one unit of a piece is measured
+ssd|auto-no-appends|classifier/auto.rs|s/appends\.request\(request\);//|appends are told from requests
+ssd|auto-unmerged|classifier/auto.rs|s/rank \* streams\.min\(Self::COUNT\) \/ Self::COUNT/rank/|fewer streams are shared by neighbours
+ssd|auto-lap-ended|classifier/auto.rs|s/i32::from\(self\.lap\)\.max\(i32::from\(log\(now\.wrapping_sub\(self\.began\(\)\)\)\)\)/i32::from(self.lap)/|a lap that takes longer counts as long as it is already
+ssd|auto-rings-hot|classifier/auto.rs|s/own = mean;//|what is written in order dies in order
+ssd|ranges-first|classifier/ranges.rs|s/max_by_key/min_by_key/|the last range that begins before a unit has it
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|sizing.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries

@@ -81,6 +81,7 @@ pub use list::ListId;
 pub use node::{Node, NodeId};
 pub use onefold_units::policy::{Limits, Parameter, Parameters, PolicyError, Ratio, Value};
 pub use part_mask::PartMask;
+pub use policies::aoi::Appends;
 pub use policies::lru::INFO as LRU;
 pub use policies::{Bplru, Fab, Lru, Vbbms};
 pub use policy::{FtlView, Policy};

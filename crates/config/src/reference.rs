@@ -161,6 +161,13 @@ const CLASSIFIER_INTRODUCTION: &str = "
 `ftl.classifier` says which of the write streams of `ftl.streams` a mapping unit goes to. Streams
 have superblocks of their own, so data that dies together should share one. `ftl.separate_gc` keeps
 what garbage collection copies apart already: `hot-cold` then gains little.
+
+`auto` gives every write of an unmodified host one of eight classes, in this order: cold or unknown;
+append-only (the evidence of the buffer policy `aoi`); a life of half a drive write or more; of a
+quarter; of an eighth; of a 32nd; shorter, such as metadata of file systems; journals and other
+rings. With fewer streams, neighbours in this order share one. It counts writes, reads no clock,
+takes 22.25 B per MiB of the drive and 32 KiB, and begins anew at power-on. It gains more with
+`ftl.victim=cost-benefit`. [What it saves, and where it costs](write-once.md#streams-without-being-asked).
 ";
 
 const PRESETS_INTRODUCTION: &str = "\

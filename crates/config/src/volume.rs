@@ -28,6 +28,9 @@ const SEGMENTS_WANTED: u64 = 160;
 /// Largest log segment: 4 GiB.
 const SEGMENT_BLOCKS_MAX: u64 = 1 << 20;
 
+/// Streams of a drive from which on written, often written and moved blocks and checkpoints of a volume have one each.
+const STREAMS_OF_ITS_OWN: u32 = 4;
+
 /// What a volume lies on, as far as its sizes follow from it.
 pub(crate) struct Below {
     /// Blocks of 4 KiB.
@@ -307,6 +310,15 @@ impl Config {
         convert::floor_u64((1.0 - self.real("volume.op")) * convert::float(space) + 0.5)
     }
 
+    /// Whether frequently written blocks have log segments of their own.
+    fn parts_hot_from_cold(&self) -> bool {
+        match self.word("volume.streams") {
+            "hot-cold" => true,
+            "device" => self.narrow("ftl.streams") >= STREAMS_OF_ITS_OWN,
+            _ => false,
+        }
+    }
+
     fn volume_options(&self, journal: bool) -> Options {
         let batch = convert::narrow(self.quantity("volume.batch") / BLOCK);
         let map_memory = match self.setting("volume.map_memory").value {
@@ -325,7 +337,7 @@ impl Config {
                 "buffer" => Acknowledge::Buffered,
                 _ => Acknowledge::Complete,
             },
-            hot_cold: self.word("volume.streams") == "hot-cold",
+            hot_cold: self.parts_hot_from_cold(),
             journal: if journal { JournalStreams::Apart } else { JournalStreams::Off },
             victim: match self.word("volume.victim") {
                 "greedy" => Victim::Greedy,

@@ -56,22 +56,19 @@ impl<M: Media> Ssd<M> {
         op: Op,
         payload: &mut Payload<'_>,
     ) -> Result<Grant, SsdError> {
-        let (first, n) = span.units();
-        // A sector that a read touches in part is read as a whole.
-        let head = (span.offset - (first << span.shift)) / 512;
-        let tail = (((first + n) << span.shift) - (span.offset + span.len)) / 512;
-        let req = Req {
-            op,
-            fua: command.fua,
-            tenant: command.tenant,
-            lpn: Lpn::new(narrow(first)),
-            n: narrow(n),
-            head: low8(head),
-            tail: low8(tail),
-            t: times.now,
-        };
+        let req = request(times, span, command, op);
         self.decide(&req);
         self.run_actions(Job::new(times, req, span, u32::from(command.stream), payload))
+    }
+
+    /// Shows a write or a trim to the classifier.
+    #[cold]
+    pub(crate) fn show_classifier(&mut self, times: Times, span: Span, command: &Command) {
+        // A device deallocates what it is to zero.
+        let op = if command.op == Op::Write { Op::Write } else { Op::Trim };
+        if let Some(classified) = &mut self.classified {
+            classified.request(&request(times, span, command, op));
+        }
     }
 
     fn decide(&mut self, req: &Req) {
@@ -124,6 +121,24 @@ impl<M: Media> Ssd<M> {
     fn run_alone(&mut self, times: Times, req: Req) -> Result<Nanos, SsdError> {
         let span = Span { offset: 0, len: 0, shift: self.unit_shift };
         Ok(self.run_actions(Job::new(times, req, span, 0, &mut Payload::None))?.done)
+    }
+}
+
+/// A command in mapping units.
+fn request(times: Times, span: Span, command: &Command, op: Op) -> Req {
+    let (first, n) = span.units();
+    // A sector that a read touches in part is read as a whole.
+    let head = (span.offset - (first << span.shift)) / 512;
+    let tail = (((first + n) << span.shift) - (span.offset + span.len)) / 512;
+    Req {
+        op,
+        fua: command.fua,
+        tenant: command.tenant,
+        lpn: Lpn::new(narrow(first)),
+        n: narrow(n),
+        head: low8(head),
+        tail: low8(tail),
+        t: times.now,
     }
 }
 

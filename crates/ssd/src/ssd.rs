@@ -91,7 +91,12 @@ impl<M: Media> Ssd<M> {
             collects_when_idle: config.ftl.gc_idle,
             unit_shift: unit.trailing_zeros(),
             scratch: vec![0; if M::STORES { index(unit) } else { 0 }],
-            classified: Classified::new(&config.classifier, ftl.host_units(), config.ftl.streams),
+            classified: Classified::new(
+                &config.classifier,
+                ftl.host_units(),
+                unit,
+                config.ftl.streams,
+            ),
             ftl,
             buffer,
             dedup,

@@ -43,6 +43,9 @@ impl<M: Media> Ssd<M> {
         }
         let ready = self.ftl.nand_mut().timelines_mut().command(now, pages);
         let times = Times { now, ready };
+        if self.classified.is_some() && !matches!(command.op, Op::Read | Op::Flush) {
+            self.show_classifier(times, span, command);
+        }
         match command.op {
             Op::Read => self.read(times, span, command, payload),
             Op::Write => self.write(times, span, command, &payload),

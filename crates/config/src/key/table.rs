@@ -462,9 +462,9 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "volume.streams",
-        words(&["one", "hot-cold"]),
+        words(&["one", "hot-cold", "device"]),
         "one",
-        "Log segments for what the load writes. hot-cold: frequently written blocks have their own. Each stream of the volume has one of ftl.streams, as far as there are.",
+        "Log segments for what the load writes. hot-cold: frequently written blocks have their own; device: they have if ftl.streams is 4 or more. Each stream of the volume has one of ftl.streams, as far as there are.",
     ),
     key(
         "volume.map_memory",

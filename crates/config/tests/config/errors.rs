@@ -161,7 +161,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         "ftl.classifier=hot",
-        "--set: ftl.classifier is `hot`, `hot` is no stream classifier; use one of: host, hot-cold",
+        "--set: ftl.classifier is `hot`, `hot` is no stream classifier; use one of: host, hot-cold, auto, ranges",
         "did you mean `host`?",
     ),
     (

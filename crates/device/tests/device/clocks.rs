@@ -1,11 +1,11 @@
 //! One queue, the same requests: the served device and the simulator count the same in the buffer.
 
-use crate::common::{Folder, buffered, plain};
+use crate::common::{Folder, buffered, geometry, plain};
 use onefold_device::{BlockDevice, SsdDevice};
 use onefold_nand::{FaultSpec, NullMedia};
-use onefold_ssd::{Command, Payload, Ssd, SsdError, Writeback};
+use onefold_ssd::{ClassifierSpec, Command, Payload, Ssd, SsdError, Writeback};
 use onefold_testkit::small_policies;
-use onefold_units::{Nanos, Op, PAGE_BYTES, Rng, Status};
+use onefold_units::{Cause, Nanos, Op, PAGE_BYTES, Rng, Status};
 
 /// Mostly pages, a few sectors and bytes; runs of writes, trims of all sizes, flushes, FUA.
 fn request(rng: &mut Rng, size: u64) -> Command {
@@ -57,6 +57,31 @@ fn both_clocks_count_the_same() {
         let total = served.as_ref().unwrap().total();
         assert!(total.reads.hits > 30 && total.pages_programmed > 80, "{total:?}");
         assert_eq!(served, simulated, "{}", policy.name());
+    }
+}
+
+/// A classifier reads no clock, so what it places is the same, with a buffer and without: eight streams, one superblock each.
+#[test]
+fn both_clocks_place_alike() {
+    let buffer = small_policies().into_iter().find(|policy| policy.name() == "aoi").unwrap();
+    let shapes = [(plain(), geometry(4096, 44, 16)), (buffered(buffer), geometry(16_384, 32, 8))];
+    for (mut config, shape) in shapes {
+        config.geometry = shape;
+        config.writeback = Writeback::Sync;
+        config.ftl.streams = 8;
+        config.classifier = ClassifierSpec::parse("auto").unwrap();
+        let folder = Folder::new(&config);
+        let device = folder.open().device;
+        let mut simulated = Ssd::new(config, NullMedia).unwrap();
+        let (mut now, mut rng) = (Nanos::ZERO, Rng::new(17));
+        for _ in 0..3000 {
+            let command = request(&mut rng, device.size());
+            serve(&device, &command).unwrap();
+            now = simulated.submit(now, &command, Payload::None).unwrap().at;
+        }
+        let (served, counted) = (device.details().unwrap().ftl, simulated.ftl().stats());
+        assert!(served.programs.of(Cause::Gc) > 100, "{served:?}");
+        assert_eq!(served, counted);
     }
 }
 

@@ -1,21 +1,25 @@
 //! Stream classifiers: which write stream of the FTL a unit goes to. One file, one type, one name
 //! each, and their table.
 
+mod auto;
 mod host;
 mod hot_cold;
+mod ranges;
 mod table;
 
 pub use host::INFO as HOST;
-use onefold_units::Lpn;
 pub use table::{BuildClassifier, ClassifierInfo, ClassifierPolicies, ClassifierSpec};
 
+use onefold_buffer::Req;
+use onefold_units::Lpn;
 use onefold_units::convert::{index, narrow};
 use onefold_units::policy::{Kind, Parameters};
 
 /// In the order of tables.
 impl Kind for BuildClassifier {
     const NOUN: &'static str = "stream classifier";
-    const BUILTIN: &'static [&'static ClassifierInfo] = &[&host::INFO, &hot_cold::INFO];
+    const BUILTIN: &'static [&'static ClassifierInfo] =
+        &[&host::INFO, &hot_cold::INFO, &auto::INFO, &ranges::INFO];
 }
 
 /// What a classifier is built from.
@@ -25,6 +29,8 @@ pub struct ClassifierSetup {
     pub parameters: Parameters,
     /// Mapping units of the device.
     pub units: u64,
+    /// Bytes of one.
+    pub unit_bytes: u32,
     /// Write streams of the FTL, at least 1.
     pub streams: u32,
 }
@@ -39,7 +45,8 @@ pub struct UnitWrite {
     /// Stream that the request asks for; the last one if the buffer says it is append-only data
     /// (`buffer.separate_streams`).
     pub stream: u32,
-    /// Units written to flash since this one was; `None` if it was not since power-on.
+    /// Units written to flash since this one was; `None` if it was not since power-on, or if
+    /// [`Classifier::ASKS_AGES`] is false.
     pub age: Option<u64>,
 }
 
@@ -48,8 +55,16 @@ pub struct UnitWrite {
 /// A classifier reads no clock, so one trace gives the same streams on every machine. It starts anew
 /// at power-on.
 pub trait Classifier: Send + 'static {
+    /// Whether the device keeps the age of each unit, which takes 8 B for one.
+    const ASKS_AGES: bool = true;
+
     /// The classifier of a device that was just switched on.
     fn new(setup: &ClassifierSetup) -> Self;
+
+    /// Sees a write or a trim of the host, in mapping units, when it comes: before its units go to the buffer or to flash.
+    fn request(&mut self, request: &Req) {
+        let _ = request;
+    }
 
     /// The stream of a unit, from 0; those beyond the last are the last.
     fn stream(&mut self, write: &UnitWrite) -> u32;
@@ -57,10 +72,26 @@ pub trait Classifier: Send + 'static {
 
 /// What [`Classifier`] is as an object.
 trait Classify: Send {
+    fn asks_ages(&self) -> bool {
+        true
+    }
+
+    fn see(&mut self, request: &Req) {
+        let _ = request;
+    }
+
     fn stream_of(&mut self, write: &UnitWrite) -> u32;
 }
 
 impl<C: Classifier> Classify for C {
+    fn asks_ages(&self) -> bool {
+        C::ASKS_AGES
+    }
+
+    fn see(&mut self, request: &Req) {
+        self.request(request);
+    }
+
     fn stream_of(&mut self, write: &UnitWrite) -> u32 {
         self.stream(write)
     }
@@ -72,27 +103,43 @@ impl Classify for fn(&UnitWrite) -> u32 {
     }
 }
 
-/// A classifier and what it is told of the past: 8 B for each unit.
+/// A classifier and what it is told of the past.
 pub(crate) struct Classified {
     policy: Box<dyn Classify>,
-    /// Number of the last write of each unit, from 1; 0 = none.
+    units: u32,
+    /// Number of the last write of each unit, from 1; 0 = none. Empty where nobody asks.
     last: Vec<u64>,
     written: u64,
 }
 
 impl Classified {
-    /// The configured classifier; `None` if requests say it all.
-    pub(crate) fn new(spec: &ClassifierSpec, units: u32, streams: u32) -> Option<Self> {
-        let setup = ClassifierSetup { parameters: spec.parameters(), units: units.into(), streams };
+    /// The configured classifier of a device of `units` mapping units; `None` if requests say it all.
+    pub(crate) fn new(
+        spec: &ClassifierSpec,
+        units: u32,
+        unit_bytes: u32,
+        streams: u32,
+    ) -> Option<Self> {
+        let parameters = spec.parameters();
+        let setup = ClassifierSetup { parameters, units: units.into(), unit_bytes, streams };
         let policy = spec.info().build.build(&setup)?;
-        Some(Self { policy, last: vec![0; index(units)], written: 0 })
+        let last = vec![0; if policy.asks_ages() { index(units) } else { 0 }];
+        Some(Self { policy, units, last, written: 0 })
+    }
+
+    /// A write or a trim of the host has come.
+    pub(crate) fn request(&mut self, request: &Req) {
+        self.policy.see(request);
     }
 
     /// The stream of a unit that comes with `units` and for which `stream` was asked.
     pub(crate) fn stream(&mut self, lpn: Lpn, units: u64, stream: u32) -> u32 {
+        if lpn.raw() >= self.units {
+            return stream;
+        }
         self.written += 1;
-        let Some(last) = self.last.get_mut(index(lpn.raw())) else { return stream };
-        let before = std::mem::replace(last, self.written);
+        let last = self.last.get_mut(index(lpn.raw()));
+        let before = last.map_or(0, |last| std::mem::replace(last, self.written));
         let age = (before > 0).then(|| self.written - before);
         let units = narrow(units);
         self.policy.stream_of(&UnitWrite { lpn, units, stream, age })

@@ -17,7 +17,7 @@ static TELLS: ClassifierInfo =
 
 impl Classifier for Tells {
     fn new(setup: &ClassifierSetup) -> Self {
-        assert_eq!((setup.units, setup.streams), (100, 3));
+        assert_eq!((setup.units, setup.unit_bytes, setup.streams), (100, 4096, 3));
         Self
     }
 
@@ -30,7 +30,7 @@ impl Classifier for Tells {
 #[test]
 fn a_classifier_is_told_of_unit_company_stream_and_age() {
     let spec = ClassifierSpec::new(&TELLS);
-    let mut classified = Classified::new(&spec, 100, 3).unwrap();
+    let mut classified = Classified::new(&spec, 100, 4096, 3).unwrap();
     let mut stream = |lpn, units, asked| classified.stream(Lpn::new(lpn), units, asked);
     assert_eq!(stream(7, 1, 0), 7_010_099);
     assert_eq!(stream(8, 5, 2), 8_050_299);
@@ -80,4 +80,13 @@ fn separating_hot_from_cold_saves_copies() {
         let nothing_is_soon = waf("hot-cold:within=0", 2, buffer);
         assert!((nothing_is_soon - host).abs() < 1e-9, "{nothing_is_soon}");
     }
+}
+
+/// With collection apart, as drives have it: what streams add to that.
+#[test]
+fn streams_that_nobody_asked_for_save_copies() {
+    let [one, auto, again] =
+        [("host", 8), ("auto", 8), ("auto", 8)].map(|(name, streams)| waf(name, streams, 0));
+    assert!(auto - 1.0 < 0.8 * (one - 1.0), "{auto} against {one}");
+    assert!((auto - again).abs() < 1e-9, "the same each time: {auto} {again}");
 }

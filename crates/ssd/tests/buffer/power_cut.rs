@@ -3,7 +3,7 @@
 
 use onefold_ftl::{FtlError, Layout};
 use onefold_nand::MediaError;
-use onefold_ssd::{Ssd, SsdConfig, SsdError, Writeback};
+use onefold_ssd::{ClassifierSpec, Ssd, SsdConfig, SsdError, Writeback};
 use onefold_testkit::{Cut, CutMedia, Model, Power, fill, for_each_seed, small_policies};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, narrow, u64_from};
@@ -131,6 +131,10 @@ fn random_config(seed: u64, rng: &mut Rng) -> SsdConfig {
     config.ftl.streams = 1 + narrow(rng.below(2));
     if rng.below(2) == 0 {
         config.writeback = Writeback::Async { slots: 1 + narrow(rng.below(20)) };
+    }
+    if rng.below(2) == 0 {
+        // It can only misplace.
+        config.classifier = ClassifierSpec::parse("auto").unwrap();
     }
     config
 }

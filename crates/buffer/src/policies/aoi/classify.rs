@@ -111,12 +111,17 @@ impl Classifier {
         u64::from(r.n) >= self.threshold
     }
 
+    /// Whether the chunk of a page has appends and no updates.
+    #[inline]
+    pub(super) fn is_append_only(&self, page: u32) -> bool {
+        self.lat.get(self.lat.chunk(page)).is_append_only()
+    }
+
     /// Jeong 2021, algorithm 2: reads never change the LAT.
     #[inline]
     pub(super) fn read(&self, piece: &Piece) -> Class {
-        let bits = self.lat.get(piece.chunk);
-        let destination =
-            if bits.large && !bits.rewritten { Destination::Bar } else { Destination::Sorb };
+        let appended = self.lat.get(piece.chunk).is_append_only();
+        let destination = if appended { Destination::Bar } else { Destination::Sorb };
         Class { destination, ..Class::SORB }
     }
 

@@ -19,6 +19,14 @@ pub(super) struct ChunkBits {
     pub(super) rewritten: bool,
 }
 
+impl ChunkBits {
+    /// L and not W.
+    #[inline]
+    pub(super) const fn is_append_only(self) -> bool {
+        self.large && !self.rewritten
+    }
+}
+
 /// The pages of one request in one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {

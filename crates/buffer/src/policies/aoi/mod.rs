@@ -25,10 +25,13 @@
 //! sequential request into a chunk counts as an update. `reaccess=literal,trim_reset=off` is what
 //! is printed; the defaults are what it describes.
 
+mod appends;
 mod areas;
 mod classify;
 mod cursors;
 mod lat;
+
+pub use appends::Appends;
 
 use onefold_units::Op;
 

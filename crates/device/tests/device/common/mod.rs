@@ -106,7 +106,7 @@ fn small() -> SsdConfig {
     config
 }
 
-fn geometry(page_bytes: u32, blocks: u32, pages: u32) -> Geometry {
+pub(crate) fn geometry(page_bytes: u32, blocks: u32, pages: u32) -> Geometry {
     let spec = GeometrySpec {
         channels: 2,
         ways: 1,
