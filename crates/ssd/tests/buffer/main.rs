@@ -2,6 +2,7 @@
 
 mod causes;
 mod common;
+mod copies;
 mod dedup;
 mod holes;
 mod power_cut;
