@@ -583,6 +583,14 @@ sim|step-alone|stack/mod.rs|s/went_on \|= self\.settle\(layer, \*done, now\)\?/w
 sim|left-out-untold|outcome.rs|s/let skipped = .*?;/let skipped = trace.skipped;/s|requests that are left out are counted
 sim|changes-forgotten|remaps.rs|s/self\.list\.retain\(\|change\| change\.done > now\);/self.list.clear();/|a remap waits for changes that came long before
 sim|remap-source-early|remaps.rs|s/firsts\.into_iter\(\)\.any\(meets\)/meets(firsts[0])/|a remap waits for its source as well
+ssd|copies-served-twice|../../ftl/src/contents.rs|s/if self\.scope == DedupScope::Reads\n\s*&& let/if self.scope == DedupScope::Writes\n            \&\& let/|of two copies of one read the second is programmed
+ssd|copies-repaired|../../ftl/src/contents.rs|s/if self\.recent\.contains\(lpn\)/if self.recent.contains(u32::MAX)/|a repaired copy gets a page of its own
+ssd|copies-written|../../ftl/src/contents.rs|s/if self\.scope\.has_writes\(\)/if self.scope != DedupScope::Writes || self.scope.has_writes()/|with scope reads what was written is no source
+ssd|copies-superblock|dedup.rs|s/\(!has_superblock\(data\)\)/(!has_superblock(\&[]))/|superblocks of file systems stay alone on their pages
+ssd|copies-unverified|../../ftl/src/remap/dedup.rs|s/\(intact && stored == data, grant\.done\)/(intact, grant.done)/|a hit of a weak hash is compared
+ssd|copies-staged|../../ftl/src/staging.rs|s/contents\.forget\(slot\);/let _ = contents;/|a unit that is replaced in its staged page is no source of what it held
+ssd|copies-trimmed|dedup.rs|s/dedup\.set_known\(unit\.lpn, 1, UNKNOWN\);/let _ = dedup;/|a unit that was unmapped holds no content
+ssd|zeroes-kept|dedup.rs|s/let done = ftl\.write_zeroes\(at, unit\.lpn\)\?;/let done = at.ready;/|zeroes replace what a unit held
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
 sqlite|small-cloned|connection.rs|s/if frames < syncs\.saturating_mul\(CLONED_FRAMES_PER_SYNC\)/if frames < syncs.min(0)/|small commits that are synced one by one are written
 sqlite|marker-stock|header.rs|s/const EMPTY: u32 = 0x4f46_5730;/const EMPTY: u32 = 3_007_000;/|SQLite without the extension refuses an empty aligned WAL

@@ -2,15 +2,19 @@
 """What SQLite writes to its device, as it is and with the extension of `onefold-sqlite`.
 
     scripts/write_once_sqlite.py [--updates N] [--rows N] [--fs xfs,btrfs,ext4] [--only LOAD]
+        [--served ONEFOLD [--set KEY=VALUE]..]
 
 Each row of the table is a new file system of 1 GiB on a loop device, and a process of the SQLite that Python has: a table of rows of
 3.9 KB, then random updates, auto-checkpoint 1000. Writes are those of the loop device (/sys/block/*/stat) from the first update until
 the database is closed and the file system synced. Contents are compared at the end. Needs root and loop devices; a file system whose
-mkfs is missing is skipped. LIBRARY is the extension to use, else it is built.
+mkfs is missing is skipped. With --served the loop device lies on a drive that sees copies, served by that binary, and what is counted
+is what the drive programs; the row without the extension is on a drive that sees none. LIBRARY is the extension to use, else it is built.
 """
 
 import argparse
+import contextlib
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -18,7 +22,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from write_once_copies import Drive
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTOR = 512
@@ -53,8 +60,11 @@ def connect(path: Path, library: Path | None) -> sqlite3.Connection:
     return store
 
 
-def written(device: str) -> int:
-    """Bytes that were written to a loop device."""
+def written(device: str, served: Path | None) -> int:
+    """Bytes that were written to a loop device, or programmed by the drive below it."""
+    if served is not None:
+        told = json.loads(run(os.environ["ONEFOLD"], "ssd", "info", served, "--format", "json"))
+        return 4096 * sum(told["device"]["flash"]["program_pages"].values())
     return int(Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6]) * SECTOR
 
 
@@ -67,7 +77,7 @@ def load(store: sqlite3.Connection, rows: int, updates: int, group: int) -> None
         store.execute("commit")
 
 
-def child(path: Path, library: Path | None, device: str, synchronous: str, group: int, rows: int, updates: int) -> None:
+def child(path: Path, library: Path | None, device: str, served: Path | None, synchronous: str, group: int, rows: int, updates: int) -> None:
     """One run; prints bytes written and what the extension says."""
     store = connect(path, library)
     store.execute("create table t(n integer primary key, b blob)")
@@ -77,58 +87,78 @@ def child(path: Path, library: Path | None, device: str, synchronous: str, group
     store.execute("commit")
     store.execute("pragma wal_checkpoint(truncate)")
     os.sync()
-    before = written(device)
+    before = written(device, served)
     store.execute(f"pragma synchronous={synchronous}")
     load(store, rows, updates, group)
     told = store.execute("pragma onefold").fetchone() if library else None
     store.close()
     os.sync()
-    print(written(device) - before, told[0] if told else "stock", sep="\t")
+    print(written(device, served) - before, told[0] if told else "stock", sep="\t")
 
 
-def measure(kind: str, library: Path | None, synchronous: str, group: int, options: argparse.Namespace) -> tuple[int, str, str]:
-    """Bytes written, what the extension says, and a digest of the rows."""
+@contextlib.contextmanager
+def disk(kind: str, options: argparse.Namespace, *, seen: bool) -> Iterator[tuple[str, Path, Path | None]]:
+    """A loop device with a file system, where to mount it, and the image of the drive below it."""
     with tempfile.TemporaryDirectory(prefix="write-once-") as folder:
+        if options.served:
+            own = argparse.Namespace(onefold=options.served, set=options.set if seen else [])
+            drive = Drive(own, Path(folder), kind, [f"mkfs.{kind}", "-q"])
+            try:
+                yield drive.loop, drive.point, drive.image
+            finally:
+                drive.close()
+            return
         image, point = Path(folder, "image"), Path(folder, "mounted")
         run("truncate", "-s", "1G", image)
         run(f"mkfs.{kind}", "-q", image)
         point.mkdir()
         device = run("losetup", "--find", "--show", image).strip()
         try:
-            run("mount", device, point)
-            try:
-                path = point / "db"
-                words = [path, library or "", device, synchronous, group, options.rows, options.updates]
-                told = run(options.python, __file__, "--child", *words).strip().split("\t")
-                # The extension is not needed after a clean close.
-                store = sqlite3.connect(path)
-                if store.execute("pragma integrity_check").fetchone() != ("ok",):
-                    raise RuntimeError(f"{kind}: the database is damaged")
-                digest = hashlib.sha256()
-                for _, content in store.execute("select n, b from t order by n"):
-                    digest.update(content)
-                store.close()
-            finally:
-                run("umount", point)
+            yield device, point, None
         finally:
             run("losetup", "--detach", device)
+
+
+def measure(kind: str, library: Path | None, synchronous: str, group: int, options: argparse.Namespace) -> tuple[int, str, str]:
+    """Bytes written, what the extension says, and a digest of the rows."""
+    with disk(kind, options, seen=library is not None) as (device, point, served):
+        run("mount", device, point)
+        try:
+            path = point / "db"
+            words = [path, library or "", device, served or "", synchronous, group, options.rows, options.updates]
+            told = run(options.python, __file__, "--child", *words).strip().split("\t")
+            # The extension is not needed after a clean close.
+            store = sqlite3.connect(path)
+            if store.execute("pragma integrity_check").fetchone() != ("ok",):
+                raise RuntimeError(f"{kind}: the database is damaged")
+            digest = hashlib.sha256()
+            for _, content in store.execute("select n, b from t order by n"):
+                digest.update(content)
+            store.close()
+        finally:
+            run("umount", point)
     return int(told[0]), told[1], digest.hexdigest()
 
 
 def main() -> int:
     if sys.argv[1:2] == ["--child"]:
-        path, library, device, synchronous, group, rows, updates = sys.argv[2:]
-        child(Path(path), Path(library) if library else None, device, synchronous, int(group), int(rows), int(updates))
+        path, library, device, served, synchronous, group, rows, updates = sys.argv[2:]
+        below = Path(served) if served else None
+        child(Path(path), Path(library) if library else None, device, below, synchronous, int(group), int(rows), int(updates))
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=50_000)
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--fs", default="xfs,btrfs,ext4")
     parser.add_argument("--only", default="", help="loads whose name begins so")
+    parser.add_argument("--served", default="", help="binary that serves the drive")
+    parser.add_argument("--set", action="append", default=[], help="keys of a served drive that sees copies")
     options = parser.parse_args()
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         print("skipped: writes of SQLite (root and loop devices)")
         return 0
+    options.set = options.set or ["ftl.remap=lh", "dedup.scope=writes", "dedup.hash=xxh3"]
+    os.environ["ONEFOLD"] = options.served
     options.python = interpreter()
     if options.python is None:
         print("skipped: writes of SQLite (a Python whose SQLite loads extensions)")

@@ -1,7 +1,7 @@
 //! The device that a configuration describes, as the core's types.
 
 use onefold_buffer::{BufferConfig, Charge};
-use onefold_ftl::{FtlConfig, RemapConfig, RemapScheme};
+use onefold_ftl::{DedupScope, FtlConfig, RemapConfig, RemapScheme};
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span, TimingSpec};
 use onefold_ssd::zns::ZnsConfigError;
 use onefold_ssd::{DedupConfig, HashKind, SsdConfig, Writeback};
@@ -11,6 +11,10 @@ use crate::config::Config;
 use crate::error::{ConfigError, Origin};
 use crate::quantity::Measure;
 use crate::value::{Capacity, Value};
+
+/// Contents that deduplication remembers where only its scope is given: a host writes copies of the
+/// files it read within its write-back backlog (writeonce.md, section 2). 9 MB.
+const SCOPE_FINGERPRINTS: u32 = 256_000;
 
 impl Config {
     /// The checked geometry.
@@ -115,6 +119,7 @@ impl Config {
             buffer: self.buffer(),
             writeback: self.writeback(),
             separate_streams: self.flag("buffer.separate_streams"),
+            unmap_zeroes: self.word("ftl.zeroes") == "unmap",
             classifier: match self.setting("ftl.classifier").value {
                 Value::Classifier(policy) => policy,
                 ref other => panic!("ftl.classifier is a stream classifier, not {other:?}"),
@@ -190,7 +195,8 @@ impl Config {
             relocate: self.flag("ftl.relocate"),
             seed: stream(seed, 1),
             remap: self.remap(),
-            fingerprints: self.narrow("dedup.fingerprints"),
+            fingerprints: self.fingerprints(),
+            dedup_scope: self.dedup_scope(),
         }
     }
 
@@ -209,6 +215,22 @@ impl Config {
             nvram_read: self.time("timing.nvram_read"),
             nvram_write: self.time("timing.nvram_write"),
         }
+    }
+
+    /// Contents that deduplication remembers; 0 without it. Where only the scope is given, there are
+    /// [`SCOPE_FINGERPRINTS`].
+    pub(crate) fn fingerprints(&self) -> u32 {
+        match (self.word("dedup.scope"), self.narrow("dedup.fingerprints")) {
+            ("off", _) => 0,
+            ("auto", given) => given,
+            (_, 0) => SCOPE_FINGERPRINTS,
+            (_, given) => given,
+        }
+    }
+
+    fn dedup_scope(&self) -> DedupScope {
+        let name = self.word("dedup.scope");
+        DedupScope::ALL.into_iter().find(|scope| scope.name() == name).unwrap_or_default()
     }
 
     fn dedup(&self, seed: u64) -> DedupConfig {

@@ -16,7 +16,7 @@ struct Needs {
     else_: &'static str,
 }
 
-const NEEDS: [Needs; 15] = [
+const NEEDS: [Needs; 17] = [
     Needs {
         keys: &["buffer."],
         except: &["buffer.size"],
@@ -25,9 +25,21 @@ const NEEDS: [Needs; 15] = [
     },
     Needs {
         keys: &["dedup."],
-        except: &["dedup.fingerprints"],
-        met: |_, json| json["dedup"]["fingerprints"] != 0,
-        else_: "dedup.fingerprints is 0",
+        except: &["dedup.fingerprints", "dedup.scope"],
+        met: |config, _| config.fingerprints() > 0,
+        else_: "nothing is deduplicated: dedup.scope is off",
+    },
+    Needs {
+        keys: &["dedup.fingerprints"],
+        except: &[],
+        met: |_, json| json["dedup"]["scope"] != "off",
+        else_: "dedup.scope is off",
+    },
+    Needs {
+        keys: &["dedup.fingerprints", "dedup.scope"],
+        except: &[],
+        met: |_, json| json["ftl"]["remap"] != "none",
+        else_: "ftl.remap is none",
     },
     Needs {
         keys: &["volume."],
@@ -173,7 +185,6 @@ mod tests {
     fn keys_with_nothing_to_act_on_are_found() {
         for (set, but) in [
             ("buffer.policy=arc", "buffer.size=1MiB"),
-            ("dedup.hash=xxh3", "dedup.fingerprints=1k"),
             ("volume.op=0.3", "volume.mode=log"),
             ("ftl.remap_compaction=never", "ftl.remap=lh"),
             ("faults.slow_by=20", "faults.slow=0.01"),
@@ -187,6 +198,14 @@ mod tests {
             let key = set.split_once('=').unwrap().0;
             assert_eq!(idle(&[set]), [key]);
             assert_eq!(idle(&[set, but]), [""; 0], "{set} with {but}");
+        }
+        assert_eq!(idle(&["dedup.hash=xxh3"]), ["dedup.hash"]);
+        for on in ["dedup.fingerprints=1k", "dedup.scope=reads"] {
+            let key = on.split_once('=').unwrap().0;
+            assert_eq!(idle(&["dedup.hash=xxh3", on]), [key], "nothing is shared without remaps");
+            assert_eq!(idle(&["dedup.hash=xxh3", on, "ftl.remap=lh"]), [""; 0]);
+            let off = idle(&[on, "ftl.remap=lh", "dedup.scope=off"]);
+            assert_eq!(off.is_empty(), key == "dedup.scope", "{off:?}");
         }
         let with = |mode: &str, set: &str| idle(&[&format!("volume.mode={mode}"), set]);
         for (set, effect) in [("map_memory=2MiB", ["log", "sung"]), ("clean_share=0.5", ["han"; 2])]

@@ -92,7 +92,7 @@ impl Config {
         if self.word("zoned.policy") == "log" && mode != VolumeMode::Log {
             return Err(ConfigError::ZonedVolume { what: "volume.mode = \"log\" or \"none\"" });
         }
-        if self.count("dedup.fingerprints") > 0 {
+        if self.fingerprints() > 0 {
             return Err(ConfigError::VolumeContents);
         }
         if self.word("volume.clean_move") == "remap" && self.word("ftl.remap") == "none" {

@@ -143,7 +143,7 @@ impl Config {
             ("run.latency = \"none\"", self.word("run.latency") == "none"),
             ("volume.unit", self.quantity("volume.unit") > 0),
             ("ftl.remap", self.word("ftl.remap") != "none"),
-            ("dedup.fingerprints", self.count("dedup.fingerprints") > 0),
+            ("dedup.fingerprints", self.fingerprints() > 0),
             ("capacity.snapshots", self.quantity("capacity.snapshots") > 0),
             ("precondition.overwrite", !volume && self.real("precondition.overwrite") > 0.0),
             ("precondition.remap_log", self.real("precondition.remap_log") > 0.0),

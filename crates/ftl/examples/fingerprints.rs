@@ -5,7 +5,7 @@
 //! `cargo run --release -p onefold-ftl --example fingerprints`
 use std::io::Write;
 
-use onefold_ftl::{Fingerprint, FingerprintIndex};
+use onefold_ftl::{Fingerprint, FingerprintIndex, Origin};
 use onefold_units::convert::{float, narrow};
 use onefold_units::{Ppn, Rng};
 
@@ -43,7 +43,7 @@ fn measure(name: &str, mut one: impl FnMut(u32, &mut Rng)) -> Outcome<()> {
 fn main() -> Outcome<()> {
     let mut index = FingerprintIndex::new(u64::from(SLOTS), ENTRIES);
     let random = |rng: &mut Rng, bound: u32| narrow(rng.below(u64::from(bound)));
-    measure("insert while it fills", |n, _| index.insert(content(n), Ppn::new(n)))?;
+    measure("insert while it fills", |n, _| index.insert(content(n), Ppn::new(n), Origin::Write))?;
     let mut found = 0;
     measure("find, a hit", |_, rng| {
         found += u32::from(index.find(content(random(rng, ENTRIES))).is_some());
@@ -59,14 +59,14 @@ fn main() -> Outcome<()> {
         free = from;
     })?;
     measure("insert over a slot, index nearly full", |n, rng| {
-        index.insert(content(ENTRIES + n), Ppn::new(random(rng, SLOTS)));
+        index.insert(content(ENTRIES + n), Ppn::new(random(rng, SLOTS)), Origin::Write);
     })?;
     let mut small = FingerprintIndex::new(u64::from(SLOTS), ENTRIES / 2);
     for n in 0..ENTRIES / 2 {
-        small.insert(content(n), Ppn::new(n));
+        small.insert(content(n), Ppn::new(n), Origin::Write);
     }
     measure("insert that evicts, half as many entries", |n, _| {
-        small.insert(content(ENTRIES + n), Ppn::new((ENTRIES / 2 + n) % SLOTS));
+        small.insert(content(ENTRIES + n), Ppn::new((ENTRIES / 2 + n) % SLOTS), Origin::Write);
     })?;
     measure("forget", |n, _| index.forget(Ppn::new(n)))?;
     let bytes = FingerprintIndex::new(u64::from(SLOTS), ENTRIES).bytes();

@@ -1,6 +1,6 @@
 //! What can be chosen about the FTL.
 
-use crate::{GREEDY, RemapConfig, VictimSpec};
+use crate::{DedupScope, GREEDY, RemapConfig, VictimSpec};
 
 /// Configuration of the FTL; shares are fractions of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +49,8 @@ pub struct FtlConfig {
     pub remap: RemapConfig,
     /// Fingerprints that deduplication remembers; 0 = no deduplication.
     pub fingerprints: u32,
+    /// Which contents those are.
+    pub dedup_scope: DedupScope,
 }
 
 impl FtlConfig {
@@ -77,6 +79,7 @@ impl FtlConfig {
             seed: 0,
             remap: RemapConfig::OFF,
             fingerprints: 0,
+            dedup_scope: DedupScope::Writes,
         }
     }
 }

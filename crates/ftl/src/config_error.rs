@@ -56,6 +56,17 @@ pub enum ConfigError {
         /// Mapping units programmed together.
         slots: u32,
     },
+    /// The index of deduplication is larger than memory.
+    #[error(
+        "dedup.fingerprints is {entries}: they need {bytes} B of memory, more than there is: lower \
+         dedup.fingerprints"
+    )]
+    FingerprintMemory {
+        /// Contents to remember.
+        entries: u32,
+        /// Bytes of their table.
+        bytes: u64,
+    },
     /// Metadata leaves no room for data.
     #[error(
         "a superblock of {slots} mapping units has no room for data beside its head and tail \

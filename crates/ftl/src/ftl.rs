@@ -19,8 +19,8 @@ use onefold_nand::{At, FaultSpec, Geometry, Media, MediaError, Nand, NullMedia, 
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
 use onefold_units::{CauseCounts, Lpn, Nanos, Ppn, SuperblockId};
 
+use crate::contents::Contents;
 use crate::dump::Checkpoints;
-use crate::fingerprints::FingerprintIndex;
 use crate::frontier::Frontier;
 use crate::layout::{LOST, Layout, UNMAPPED};
 use crate::map_cache::MapCache;
@@ -29,7 +29,7 @@ use crate::remap::{Piece, Remap, Ring};
 use crate::stats::{FailedDie, FtlStats, Held, SpaceMap, Wear};
 use crate::superblock::{Map, State, Superblock, ValidBits};
 use crate::trim_log::TrimLog;
-use crate::{ConfigError, FtlConfig, RemapScheme, RemapStats, VictimSetup};
+use crate::{ConfigError, FtlConfig, RemapStats, VictimSetup};
 
 /// A page-mapping flash translation layer over one array.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ pub struct Ftl<M> {
     /// What remapping counted where remaps are copies.
     pub(crate) copied: RemapStats,
     /// Where which content is stored; `None` without deduplication.
-    pub(crate) contents: Option<Box<FingerprintIndex>>,
+    pub(crate) contents: Option<Box<Contents>>,
     /// Numbered remap commands.
     pub(crate) ring: Ring,
     /// Units that the next flush unmaps.
@@ -135,7 +135,7 @@ impl<M: Media> Ftl<M> {
             hungry: 0,
             remap: Remap::new(config.remap, &geometry, &layout).map(Box::new),
             copied: RemapStats::default(),
-            contents: contents(config, &geometry),
+            contents: Contents::new(config, &geometry, &layout)?,
             ring: Ring::default(),
             moving: BTreeSet::new(),
             pieces: Vec::new(),
@@ -478,12 +478,6 @@ impl<M: Media> Ftl<M> {
             remap.port.reset();
         }
     }
-}
-
-/// The index of deduplication; useless where nothing can be shared.
-fn contents(config: &FtlConfig, geometry: &Geometry) -> Option<Box<FingerprintIndex>> {
-    let shares = config.remap.scheme != RemapScheme::None && config.fingerprints > 0;
-    shares.then(|| Box::new(FingerprintIndex::new(geometry.total_slots(), config.fingerprints)))
 }
 
 /// Background work submitted at `now`.

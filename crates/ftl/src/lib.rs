@@ -51,6 +51,7 @@ mod check;
 mod checkpoint;
 mod config;
 mod config_error;
+mod contents;
 mod dump;
 mod error;
 mod fingerprints;
@@ -80,8 +81,9 @@ mod write;
 pub use check::Violation;
 pub use config::FtlConfig;
 pub use config_error::ConfigError;
+pub use contents::DedupScope;
 pub use error::FtlError;
-pub use fingerprints::{Fingerprint, FingerprintIndex};
+pub use fingerprints::{Fingerprint, FingerprintIndex, Origin};
 pub use ftl::Ftl;
 pub use layout::Layout;
 pub use recovery_cost::RecoveryCost;
@@ -90,7 +92,7 @@ pub use remap::{
     Deduplicated, Maintenance, RemapCaps, RemapConfig, RemapDone, RemapError, RemapOptions,
     RemapOutcome, RemapRange, RemapScheme, RemapStats, RemapTables,
 };
-pub use stats::{FailedDie, FtlStats, Held, SpaceMap, Wear};
+pub use stats::{FailedDie, FtlStats, Held, SavedPages, SpaceMap, Wear};
 pub use victim::{
     BuildVictim, Candidate, Candidates, GREEDY, Victim, VictimInfo, VictimPolicies, VictimSetup,
     VictimSpec,

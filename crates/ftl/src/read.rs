@@ -66,7 +66,7 @@ impl<M: Media> Ftl<M> {
         read
     }
 
-    fn epoch_of(&self, ppn: Ppn) -> u64 {
+    pub(crate) fn epoch_of(&self, ppn: Ppn) -> u64 {
         let (superblock, _) = self.nand.geometry().split(ppn);
         self.superblocks[superblock.index()].epoch
     }
@@ -239,7 +239,7 @@ impl<M: Media> Ftl<M> {
 
 /// Whether the spare area says that the slot holds what was read, since its superblock was allocated in `epoch`: a host
 /// whose file failed may show what was there before.
-fn is_intact(spare: &onefold_nand::Spare, data: &[u8], epoch: u64) -> bool {
+pub(crate) fn is_intact(spare: &onefold_nand::Spare, data: &[u8], epoch: u64) -> bool {
     match SpareState::decode(spare) {
         SpareState::Programmed(record) => {
             let readable = record.kind != SlotKind::Lost && record.epoch_low == low32(epoch);

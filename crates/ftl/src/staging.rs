@@ -65,7 +65,11 @@ impl<M: Media> Ftl<M> {
         if self.nand.geometry().slots_per_program() == 1 {
             return None;
         }
-        let (frontier, place) = self.find_staged(self.map.stored(unit.lpn)?)?;
+        let slot = self.map.stored(unit.lpn)?;
+        let (frontier, place) = self.find_staged(slot)?;
+        if let Some(contents) = &mut self.contents {
+            contents.forget(slot);
+        }
         let unit_bytes = index(self.nand.geometry().unit_bytes());
         let open = &mut self.frontiers[frontier];
         let staged = &mut open.staged[place];

@@ -28,6 +28,8 @@ pub struct FtlStats {
     pub checkpoints: u64,
     /// Records appended to the trim log.
     pub trim_records: u64,
+    /// Pages written without a program.
+    pub saved: SavedPages,
 }
 
 impl FtlStats {
@@ -45,6 +47,7 @@ impl FtlStats {
             map_misses: self.map_misses - earlier.map_misses,
             checkpoints: self.checkpoints - earlier.checkpoints,
             trim_records: self.trim_records - earlier.trim_records,
+            saved: self.saved.since(&earlier.saved),
         }
     }
 
@@ -62,6 +65,51 @@ pub struct Held {
     pub valid_pages: u64,
     /// Pages of full superblocks without such a content: what collection can reclaim.
     pub stale_pages: u64,
+}
+
+/// 4 KiB pages of units that the host wrote and that were not programmed, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SavedPages {
+    /// They share a page that the host had read: copies.
+    pub copy_read: u64,
+    /// They share a page that the host had written, and not read since.
+    pub copy_write: u64,
+    /// They were all zeroes and are unmapped instead.
+    pub zero: u64,
+}
+
+impl SavedPages {
+    /// What was counted since `earlier`, an older state of the same counters.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            copy_read: self.copy_read - earlier.copy_read,
+            copy_write: self.copy_write - earlier.copy_write,
+            zero: self.zero - earlier.zero,
+        }
+    }
+
+    /// What two devices counted.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            copy_read: self.copy_read + other.copy_read,
+            copy_write: self.copy_write + other.copy_write,
+            zero: self.zero + other.zero,
+        }
+    }
+
+    /// By name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let Self { copy_read, copy_write, zero } = *self;
+        [("copy_read", copy_read), ("copy_write", copy_write), ("zero", zero)].into_iter()
+    }
+
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.copy_read + self.copy_write + self.zero
+    }
 }
 
 /// A die that failed, and what was lost with it.

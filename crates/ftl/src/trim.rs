@@ -35,6 +35,17 @@ impl<M: Media> Ftl<M> {
         Ok(ready)
     }
 
+    /// Writes zeroes to one unit by unmapping it. It reads as zeroes from now on, also after a power
+    /// cut: an older content of it never comes back.
+    ///
+    /// # Errors
+    /// As [`Ftl::trim`]; the unit is as it was then.
+    pub fn write_zeroes(&mut self, at: At, lpn: Lpn) -> Result<Nanos, FtlError> {
+        let done = self.trim(at, lpn, 1)?;
+        self.stats.saved.zero += self.nand.geometry().pages_per_unit();
+        Ok(done)
+    }
+
     /// The units from the first to the last mapped one of a range: first and count. A record covers only
     /// those, so that trimming nothing costs nothing.
     pub(crate) fn mapped_within(&self, first: u32, end: u32) -> Option<(u32, u32)> {

@@ -238,10 +238,31 @@ pub struct Flash {
     pub program_pages: ByCause,
     /// Pages read, by cause.
     pub read_pages: ByCause,
+    /// Pages of the host that no program was spent on.
+    pub saved_pages: SavedPages,
     /// Superblocks erased.
     pub erases: u64,
     /// Erase counts of the superblocks over the life of the device.
     pub wear: Wear,
+}
+
+/// Pages of units that the host wrote and that were not programmed, by the reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SavedPages {
+    /// They share a page that the host had read: copies.
+    pub copy_read: u64,
+    /// They share a page that the host had written, and not read since.
+    pub copy_write: u64,
+    /// They were all zeroes and are unmapped instead.
+    pub zero: u64,
+}
+
+impl From<onefold_ftl::SavedPages> for SavedPages {
+    fn from(saved: onefold_ftl::SavedPages) -> Self {
+        let onefold_ftl::SavedPages { copy_read, copy_write, zero } = saved;
+        Self { copy_read, copy_write, zero }
+    }
 }
 
 /// Erase counts over all superblocks.

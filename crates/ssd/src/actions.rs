@@ -269,6 +269,7 @@ impl<M: Media> Ssd<M> {
     ) -> Result<(), SsdError> {
         let asked = self.placement(job.stream, kind);
         let awaited = job.awaits(entries);
+        let zeroes = self.config.unmap_zeroes;
         let mut all = Ok(());
         for entry in entries {
             let stream = match self.classified {
@@ -294,7 +295,7 @@ impl<M: Media> Ssd<M> {
             let data = buffer.slot(entry.slot);
             let pages = buffer.pages(entry.dirty);
             let unit = Unit { lpn: entry.lpn, pages, stream, data, content: UNKNOWN };
-            let grant = match store(&mut self.ftl, self.dedup.as_mut(), at, unit) {
+            let grant = match store(&mut self.ftl, self.dedup.as_mut(), zeroes, at, unit) {
                 Ok(grant) => grant,
                 Err(error) if is_power_lost(&error.into()) => return Err(error.into()),
                 Err(error) => {

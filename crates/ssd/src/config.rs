@@ -24,6 +24,8 @@ pub struct SsdConfig {
     pub writeback: Writeback,
     /// Programs of append-only data go to the last of [`FtlConfig::streams`], if there are several.
     pub separate_streams: bool,
+    /// Units of zeroes are unmapped instead of programmed.
+    pub unmap_zeroes: bool,
     /// Which of [`FtlConfig::streams`] a unit goes to.
     pub classifier: ClassifierSpec,
     /// Injected faults.
@@ -116,6 +118,7 @@ pub fn example_config() -> SsdConfig {
         },
         writeback: Writeback::Sync,
         separate_streams: true,
+        unmap_zeroes: false,
         classifier: ClassifierSpec::new(&HOST),
         faults: FaultSpec::default(),
     }

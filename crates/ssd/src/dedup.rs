@@ -1,17 +1,33 @@
 //! Deduplicated writes: fingerprints, and the time they take (remap.md, section 11).
 //!
 //! A unit is fingerprinted on its way to the FTL: when it leaves the buffer, or at once where there is
-//! none. Whether its content is stored already is the FTL's business.
+//! none. With `dedup.scope = reads` or `all`, a unit that the host reads from flash is, too. Whether a
+//! content is stored already, and may be shared, is the FTL's business.
+//!
+//! Which contents are remembered depends on the order of commands and never on time, so that both
+//! clocks program the same pages: every unit read is hashed. The answer to a read does not wait for
+//! its hash, which is made from the bytes on their way out. But hash units are few, and a queue without
+//! bound would make writes wait for ever: a read waits once [`READ_BACKLOG`] pages are ahead of it. So
+//! hash units that are slower than the host reads slow it down, as remap.md, section 11, warns: one
+//! unit at 32 us hashes 31,250 pages in a second.
 
 use onefold_ftl::{Fingerprint, Ftl, FtlError, RemapScheme};
-use onefold_nand::{At, Grant, Media};
-use onefold_units::convert::{index, u64_from};
+use onefold_nand::{At, Delay, Grant, Media};
+use onefold_units::convert::{index, narrow, u64_from};
 use onefold_units::{Lpn, Nanos};
 
-use crate::{Hasher, SsdConfig};
+use crate::superblocks::has_superblock;
+use crate::{Hasher, Ssd, SsdConfig};
 
 /// Content of a page of which nothing is known: it is like no other.
 pub(crate) const UNKNOWN: u128 = 0;
+
+/// Content of a page of zeroes, as traces with MD5 digests have it.
+pub const ZEROES: u128 =
+    u128::from_le_bytes(*b"\x62\x0f\x0b\x67\xa9\x1f\x7f\x74\x15\x1b\xc5\xbe\x74\x5b\x71\x10");
+
+/// Pages read that may wait for a hash unit before a read waits with them.
+const READ_BACKLOG: u64 = 64;
 
 /// What fingerprinting did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,19 +57,26 @@ pub(crate) struct Dedup {
     /// Until when each unit is busy; empty if there is one for everybody.
     busy: Vec<Nanos>,
     timed: bool,
+    /// Whether reads are fingerprinted.
+    pub(crate) hears_reads: bool,
+    /// By unit, what is in it; empty where bytes are stored or reads do not count.
+    known: Vec<u128>,
     pub(crate) stats: DedupStats,
 }
 
 impl Dedup {
     /// `None` if the device does not deduplicate.
-    pub(crate) fn new(config: &SsdConfig) -> Option<Self> {
+    pub(crate) fn new<M: Media>(config: &SsdConfig, units: u32) -> Option<Self> {
         let shares = config.ftl.remap.scheme != RemapScheme::None && config.ftl.fingerprints > 0;
         let kind = config.dedup.hash.filter(|_| shares)?;
+        let hears_reads = config.ftl.dedup_scope.has_reads();
         Some(Self {
             hasher: Hasher::new(kind, config.dedup.key),
             hash_time: config.dedup.hash_time,
             busy: vec![Nanos::ZERO; index(config.dedup.hash_units)],
             timed: true,
+            hears_reads,
+            known: vec![UNKNOWN; if hears_reads && !M::STORES { index(units) } else { 0 }],
             stats: DedupStats::default(),
         })
     }
@@ -80,13 +103,54 @@ impl Dedup {
         }
     }
 
+    /// When a read that flash answered at `done` is answered: its pages queue for the hash units, but
+    /// it waits only for those ahead of the backlog.
+    fn hash_read_at(&mut self, done: Nanos, pages: u64) -> Nanos {
+        let backlog = Nanos::new(self.hash_time.get() * (READ_BACKLOG + pages));
+        done.max(self.hash_at(done, pages).saturating_sub(backlog))
+    }
+
     /// The fingerprint of a unit: of its bytes where they are stored, else of what is said about its
-    /// content.
+    /// content. None of what has to stay alone on its page.
     fn fingerprint(&self, data: &[u8], content: u128) -> Option<Fingerprint> {
         if !data.is_empty() {
-            return Some(self.hasher.of(data));
+            return (!has_superblock(data)).then(|| self.hasher.of(data));
         }
         (content != UNKNOWN).then(|| Fingerprint::new(content))
+    }
+
+    /// What is in units without bytes changed.
+    pub(crate) fn set_known(&mut self, first: Lpn, count: u32, content: u128) {
+        let units = first.index()..first.index() + index(count);
+        if let Some(units) = self.known.get_mut(units) {
+            units.fill(content);
+        }
+    }
+}
+
+impl<M: Media> Ssd<M> {
+    /// The host asks for units, wherever they are.
+    #[inline]
+    pub(crate) fn note_asked(&mut self, (first, count): (u64, u64)) {
+        if self.dedup.as_ref().is_some_and(|dedup| dedup.hears_reads) {
+            self.ftl.note_host_read(Lpn::new(narrow(first)), narrow(count));
+        }
+    }
+
+    /// The host read a whole unit from flash: `data`, or nothing where no bytes are stored. Returns
+    /// when it can be answered.
+    #[inline]
+    pub(crate) fn note_read(&mut self, lpn: Lpn, read: Grant, data: &[u8]) -> Grant {
+        let Some(dedup) = &mut self.dedup else { return read };
+        if !dedup.hears_reads || !self.ftl.is_stored(lpn) {
+            return read;
+        }
+        let content = dedup.known.get(lpn.index()).copied().unwrap_or(UNKNOWN);
+        let done = dedup.hash_read_at(read.done, self.unit / 4096);
+        if let Some(print) = dedup.fingerprint(data, content) {
+            self.ftl.note_content(lpn, print);
+        }
+        Grant { done, ..read }
     }
 }
 
@@ -103,33 +167,60 @@ pub(crate) struct Unit<'a> {
     pub(crate) content: u128,
 }
 
-/// Writes one unit to the FTL, deduplicated if the device does that.
+impl Unit<'_> {
+    /// Whether it is all zeroes, as far as anything is known of it.
+    fn is_zero(&self) -> bool {
+        match self.data {
+            [] => self.content == ZEROES,
+            data => is_zero(data),
+        }
+    }
+}
+
+/// Whether all bytes are zero. A chunk at a time: most contents end it at the first.
+fn is_zero(data: &[u8]) -> bool {
+    const CHUNK: usize = 64;
+    data.chunks(CHUNK).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+}
+
+/// Writes one unit to the FTL, unmapped or deduplicated if the device does that.
 #[inline]
 pub(crate) fn store<M: Media>(
     ftl: &mut Ftl<M>,
     dedup: Option<&mut Dedup>,
+    unmap_zeroes: bool,
     at: At,
     unit: Unit<'_>,
 ) -> Result<Grant, FtlError> {
+    if unmap_zeroes && unit.is_zero() {
+        if let Some(dedup) = dedup {
+            dedup.set_known(unit.lpn, 1, UNKNOWN);
+        }
+        let done = ftl.write_zeroes(at, unit.lpn)?;
+        return Ok(Grant { done, delay: Delay::None });
+    }
     let Unit { lpn, pages, stream, data, content } = unit;
     let Some(dedup) = dedup else { return ftl.write(at, lpn, pages, stream, data) };
     let hashed = ftl.nand().geometry().pages_per_unit();
     let at = At { ready: dedup.hash_at(at.ready, hashed), ..at };
     let verify = !dedup.hasher.kind().strong();
-    match dedup.fingerprint(data, content) {
+    let written = match dedup.fingerprint(data, content) {
         Some(print) => {
             ftl.write_content(at, lpn, pages, stream, data, print, verify).map(|done| done.0)
         }
         None => ftl.write(at, lpn, pages, stream, data),
-    }
+    };
+    dedup.set_known(lpn, 1, if written.is_ok() { content } else { UNKNOWN });
+    written
 }
 
-/// The content of a unit made of these pages; unknown if that of one of them is.
+/// The content of a unit made of these pages; unknown if that of one of them is, and zeroes if all are.
 pub(crate) fn content_of_unit(pages: &[u128]) -> u128 {
     match pages {
         [] => UNKNOWN,
         [page] => *page,
         pages if pages.contains(&UNKNOWN) => UNKNOWN,
+        pages if pages.iter().all(|page| *page == ZEROES) => ZEROES,
         // FNV-1a over whole contents: one unit is as good as another for a model.
         pages => pages.iter().fold(u128::from(u64_from(pages.len())), |sum, page| {
             (sum.rotate_left(64) ^ page).wrapping_mul(0x0100_0000_0000_0000_0000_013B)

@@ -12,8 +12,8 @@ pub enum BuildError {
     Buffer(#[from] onefold_buffer::BufferError),
     /// Contents of a buffer are unknown where no bytes are stored.
     #[error(
-        "both a buffer and deduplication are configured, expected at most one where no bytes are \
-         stored: what leaves the buffer could not be told apart"
+        "both a buffer and deduplication, or ftl.zeroes = \"unmap\", are configured, expected at most one where no \
+         bytes are stored: what leaves the buffer could not be told apart"
     )]
     DedupInBuffer,
     /// Recovery failed.

@@ -33,6 +33,7 @@ mod ssd;
 mod stats;
 mod stranded;
 mod submit;
+mod superblocks;
 mod times;
 mod unit_set;
 mod write_back;
@@ -44,7 +45,7 @@ pub use classifier::{
 };
 pub use command::{Command, Completion, Payload, SsdError};
 pub use config::{DedupConfig, SsdConfig, Writeback, example_config};
-pub use dedup::DedupStats;
+pub use dedup::{DedupStats, ZEROES};
 pub use error::BuildError;
 pub use fingerprint::{HashKind, Hasher};
 pub use ssd::Ssd;

@@ -5,6 +5,7 @@ use onefold_nand::Media;
 use onefold_units::convert::{narrow, u64_from};
 use onefold_units::{Lpn, Nanos};
 
+use crate::dedup::UNKNOWN;
 use crate::times::Times;
 use crate::{Command, Ssd, SsdError};
 
@@ -65,6 +66,9 @@ impl<M: Media> Ssd<M> {
         let trim = Command::new(onefold_units::Op::Trim, 0, 0);
         let host_units = self.ftl.host_units();
         for range in ranges {
+            if let Some(dedup) = &mut self.dedup {
+                dedup.set_known(range.dst, range.len, UNKNOWN);
+            }
             // The buffer knows nothing of snapshot units.
             if range.dst.raw() < host_units {
                 self.trim_buffered(times, range.dst, range.len, &trim)?;

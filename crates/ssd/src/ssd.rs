@@ -74,8 +74,9 @@ impl<M: Media> Ssd<M> {
             channels: flash.channels,
             ways: flash.ways,
         };
-        let dedup = Dedup::new(config);
-        if dedup.is_some() && config.buffer.bytes > 0 && !M::STORES {
+        let dedup = Dedup::new::<M>(config, ftl.host_units());
+        let asks_contents = dedup.is_some() || config.unmap_zeroes;
+        if asks_contents && config.buffer.bytes > 0 && !M::STORES {
             return Err(BuildError::DedupInBuffer);
         }
         let buffer = if config.buffer.bytes == 0 {
@@ -234,7 +235,7 @@ impl<M: Media> Ssd<M> {
         let pages = self.ftl.nand().geometry().pages_per_unit();
         let stream = if self.classified.is_some() { self.stream(lpn, 1, 0) } else { 0 };
         let unit = Unit { lpn, pages, stream, data: &[], content: content_of_unit(contents) };
-        store(&mut self.ftl, self.dedup.as_mut(), at, unit)
+        store(&mut self.ftl, self.dedup.as_mut(), self.config.unmap_zeroes, at, unit)
     }
 
     /// The stream of a unit that comes with `units` and for which `stream` was asked.
@@ -246,10 +247,10 @@ impl<M: Media> Ssd<M> {
         }
     }
 
-    /// Whether writes are deduplicated.
+    /// Whether the device looks at the contents of what is written.
     #[must_use]
-    pub const fn deduplicates(&self) -> bool {
-        self.dedup.is_some()
+    pub const fn asks_contents(&self) -> bool {
+        self.dedup.is_some() || self.config.unmap_zeroes
     }
 
     /// What fingerprinting did so far; nothing without deduplication.

@@ -39,6 +39,10 @@ impl<M: Media> Ssd<M> {
             return (nothing, Ok(None));
         }
         let read = self.ftl.read(times.host(), lpn, narrow(self.unit), cause, unit);
+        let read = match read {
+            Ok(grant) if cause == Cause::User => Ok(self.note_read(lpn, grant, unit)),
+            read => read,
+        };
         let rest = self.recall(lpn, parts, unit);
         match read {
             Ok(grant) => (nothing, Ok(Some(grant))),
@@ -93,7 +97,7 @@ impl<M: Media> Ssd<M> {
         let (stream, data) = (*stream, &unit[..]);
         let unit = Unit { lpn, pages, stream, data, content: UNKNOWN };
         let at = Times { ready, ..times }.host();
-        let grant = store(&mut self.ftl, self.dedup.as_mut(), at, unit)?;
+        let grant = store(&mut self.ftl, self.dedup.as_mut(), self.config.unmap_zeroes, at, unit)?;
         buffer.holes.land(lpn);
         Ok(grant.done)
     }

@@ -83,6 +83,7 @@ impl<M: Media> Ssd<M> {
         payload: Payload<'_>,
     ) -> Result<Completion, SsdError> {
         let firmware = self.config.timing.firmware_read;
+        self.note_asked(span.units());
         let grant = if self.buffer.is_some() {
             self.read_buffered(times, span, command, payload)?
         } else {
@@ -123,20 +124,23 @@ impl<M: Media> Ssd<M> {
     /// Reads one part without taking its bytes.
     #[inline]
     fn time_read(&mut self, times: Times, part: Part) -> Result<Grant, SsdError> {
-        Ok(self.ftl.read(times.host(), part.lpn, part.end, Cause::User, &mut [])?)
+        let read = self.ftl.read(times.host(), part.lpn, part.end, Cause::User, &mut [])?;
+        Ok(self.note_read(part.lpn, read, &[]))
     }
 
     /// Reads one part into its place of `buf`, by way of the scratch unit if it is not a whole one.
     fn read_part(&mut self, times: Times, part: Part, buf: &mut [u8]) -> Result<Grant, SsdError> {
         let target = &mut buf[part.at..part.at + index(part.len())];
         if u64::from(part.len()) == self.unit {
-            return Ok(self.ftl.read(times.host(), part.lpn, part.end, Cause::User, target)?);
+            let read = self.ftl.read(times.host(), part.lpn, part.end, Cause::User, target)?;
+            return Ok(self.note_read(part.lpn, read, target));
         }
         let mut unit = std::mem::take(&mut self.scratch);
         let result = self.ftl.read(times.host(), part.lpn, part.end, Cause::User, &mut unit);
         if let Some(bytes) = unit.get(index(part.begin)..index(part.end)) {
             target.copy_from_slice(bytes);
         }
+        let result = result.map(|read| self.note_read(part.lpn, read, &unit));
         self.scratch = unit;
         Ok(result?)
     }
@@ -213,7 +217,8 @@ impl<M: Media> Ssd<M> {
         // Zeroing the edge of a trim rewrites the unit, but the host wrote none of it.
         let pages = if command.op == Op::Write { part.pages() } else { 0 };
         let unit = Unit { lpn: part.lpn, pages, stream, data, content };
-        Ok(store(&mut self.ftl, self.dedup.as_mut(), times.host(), unit)?)
+        let zeroes = self.config.unmap_zeroes;
+        Ok(store(&mut self.ftl, self.dedup.as_mut(), zeroes, times.host(), unit)?)
     }
 
     /// The stream that the classifier chooses for a unit of a command.
@@ -295,6 +300,9 @@ impl<M: Media> Ssd<M> {
             let (first, count) = (Lpn::new(narrow(first)), narrow(count));
             let ready = self.trim_buffered(times, first, count, command)?;
             let done = self.ftl.trim(Times { ready, ..times }.host(), first, count)?;
+            if let Some(dedup) = &mut self.dedup {
+                dedup.set_known(first, count, UNKNOWN);
+            }
             all = join(all, Grant { done, delay: Delay::None });
         }
         Ok(Completion { at: all.done, delay: all.delay })

@@ -288,6 +288,12 @@ pub(crate) const KEYS: &[Key] = &[
         "NVRAM for the trim log; a full one costs a checkpoint.",
     ),
     key(
+        "ftl.zeroes",
+        words(&["program", "unmap"]),
+        "program",
+        "Mapping units that are written with zeroes only. unmap: they take no flash and read as zeroes, also after a power cut; each costs a record of the trim log.",
+    ),
+    key(
         "ftl.wear_threshold",
         count(0, 1_000_000),
         "0",
@@ -349,10 +355,16 @@ pub(crate) const KEYS: &[Key] = &[
         "Superblocks that the log of lh may take beyond what its entries need. 0: one per 64 spare superblocks of the drive, 1 to 4; Wu 2022 has 4.",
     ),
     key(
+        "dedup.scope",
+        words(&["auto", "off", "writes", "reads", "all"]),
+        "auto",
+        "Contents that deduplication inside the device looks for in writes. writes: those written before; reads: those that the host read, each once, so that copies share a page and what is written twice has two; all: both; off: none; auto: writes if dedup.fingerprints is given, else off. It needs ftl.remap.",
+    ),
+    key(
         "dedup.fingerprints",
         count(0, 1 << 31),
         "0",
-        "Contents that deduplication inside the device remembers, about 27 B each and 4 B per mapping unit of flash. 0: no deduplication. It needs ftl.remap.",
+        "Contents that deduplication remembers, the most recently used ones: 35 B each and 4 B per mapping unit of flash. 0: 256,000 if dedup.scope is writes, reads or all, else none.",
     ),
     key(
         "dedup.hash",

@@ -23,7 +23,7 @@ pub use onefold_buffer::AreaStats;
 use power::{Kind, Power};
 use recorder::Finished;
 pub use recorder::{RecordCounts, Recorded, Recorder};
-pub use stats::{DeviceSnapshot, DeviceStats, ImageSnapshot, VolumeSnapshot};
+pub use stats::{DeviceSnapshot, DeviceStats, ImageSnapshot, SavedPages, VolumeSnapshot};
 
 use crate::block::{BlockDevice, Due, Extent, RemapWatcher, SizeWatcher};
 use crate::write_log::WriteLog;

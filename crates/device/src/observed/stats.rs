@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use onefold_buffer::AreaStats;
+pub use onefold_ftl::SavedPages;
 use onefold_units::CauseCounts;
 
 use crate::media::Held;
@@ -94,6 +95,8 @@ pub struct DeviceSnapshot {
     pub write_amplification: Option<f64>,
     /// 4 KiB pages that were remapped, copied instead, and skipped.
     pub remap_pages: [u64; 3],
+    /// 4 KiB pages of the host that no program was spent on, by the reason.
+    pub saved_pages: SavedPages,
     /// Superblocks that are erased and free.
     pub free_superblocks: u64,
     /// Whether garbage collection is running.

@@ -165,6 +165,7 @@ impl DeviceStats for SsdDevice {
             flash: true,
             remap_pages: [remap.remapped, remap.copied, remap.skipped]
                 .map(|units| units * unit_pages),
+            saved_pages: ftl.saved,
             host_written_bytes: state.counting.host.host_written_bytes,
             nand_written_pages: ftl.programs,
             write_amplification: write_amplification(&ftl),

@@ -4,24 +4,23 @@
 //! needs it, and a content it has dropped is programmed once more.
 //!
 //! Terms. A *slot* is a mapping-unit slot of the flash array, named by its [`Ppn`]. A *place* is a
-//! cell of the table. The *home* of a fingerprint is the place its hash names.
+//! cell of the table.
 //!
-//! One table with linear probing holds the full fingerprints, so a lookup mostly touches one or two
-//! cache lines. At most three quarters of the places are taken: 26.8 B per entry, and 4 B per slot
-//! of the device for the way back from a slot to its place.
+//! Entries have fixed places of 32 B, so the lists through them stay short to write. Each belongs to
+//! the *chain* of its hash and to one list in order of last use. Chains begin in a table of 4 B for
+//! each 1.6 entries: 34.6 B per entry in all, and 4 B per slot of the device for the way back from a
+//! slot to its place.
 //!
 //! Invariants:
-//! 1. No place between the home of an entry and its place is empty. Removal therefore moves later
-//!    entries back instead of leaving a mark, and lookups do not slow down with age.
+//! 1. An entry is in the chain of its hash. Chains hold nothing else.
 //! 2. `place_of` names, for the slot of an entry, the place of that entry, and nothing for others.
 //! 3. A fingerprint has at most one entry, and so has a slot.
+//! 4. Every place below `touched` is in the list of uses. Empty ones are at its cold end.
 //!
-//! **Eviction** is CLOCK over the places: the hand passes over the entries that were found since its
-//! last visit and takes the first that was not. That is cheaper than LRU, whose lists need 8 B more
-//! per entry and touch three entries per lookup. A new entry has to be found once to count as used,
-//! so contents that never repeat hardly push out those that do. The hand visits every place once per
-//! round, but in strides of the golden section: taking neighbours one after another would leave the
-//! places behind the hand empty and pile up twice the average load before it, more than fits.
+//! **Eviction** takes the entry that was used least recently: entered, found, or entered again. A
+//! copy is written once and in the order in which it was read, so the oldest entry is the one whose
+//! copy is the least likely to come. CLOCK needs 8 B less, but forgets in an order of its own: a table
+//! of 16,384 contents lost 6 % of the copies in a backlog that LRU holds (writeonce.md, section 2).
 //!
 //! Differs from remap.md, section 11: an entry has no epoch. The FTL calls [`forget`] and [`moved`]
 //! in the step that invalidates or moves a page, so no entry outlives the content of its slot.
@@ -69,10 +68,20 @@ fn hash(key: &Key) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A cell of the table: an entry, or all zero. Arrays of integers, because a vector of zeroes costs
-/// neither time nor memory until it is used; a table for 1 TiB has 7 GB.
-type Cell = [u32; 5];
-const EMPTY: Cell = [0; 5];
+/// A place: the words of the key, then [`SLOT`], [`CHAIN`], [`NEWER`] and [`OLDER`]. All zero, it was
+/// never used. Arrays of integers, because a vector of zeroes costs neither time nor memory until it
+/// is used; a table for 1 TiB has 9 GB.
+type Cell = [u32; 8];
+/// Word of the slot + 1; 0 in an empty place.
+const SLOT: usize = 4;
+/// Word of the next place of the chain; 0 ends it.
+const CHAIN: usize = 5;
+/// Words of the neighbours in the list of uses, a circle through place [`ENDS`].
+const NEWER: usize = 6;
+const OLDER: usize = 7;
+/// The place that is no entry but the ends of the list: next to it are the most recently used entry
+/// (older) and the least recently used one (newer).
+const ENDS: u32 = 0;
 
 fn key_of(cell: &Cell) -> Key {
     [cell[0], cell[1], cell[2], cell[3]]
@@ -80,60 +89,52 @@ fn key_of(cell: &Cell) -> Key {
 
 /// The slot an entry names; 0 in the cell is an empty place.
 fn slot_of(cell: &Cell) -> Option<Ppn> {
-    cell[4].checked_sub(1).map(Ppn::new)
+    cell[SLOT].checked_sub(1).map(Ppn::new)
 }
 
-fn entry([a, b, c, d]: Key, slot: Ppn) -> Cell {
-    [a, b, c, d, slot.raw() + 1]
+/// What told the device about a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The host read it.
+    Read,
+    /// The host wrote it, and did not read it since.
+    Write,
 }
 
-/// About 0.618 of `places`, without a common divisor: strides of this length visit every place once,
-/// and any number of visits in a row is spread evenly.
-fn golden_stride(places: u32) -> u32 {
-    let golden = narrow(high_product(u64::from(places), 0x9E37_79B9_7F4A_7C15));
-    (golden.max(1)..places).find(|stride| gcd(places, *stride) == 1).unwrap_or(1)
-}
-
-const fn gcd(mut a: u32, mut b: u32) -> u32 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
-/// A bounded index from fingerprint to slot. Every operation takes constant time: lookup, move and
-/// removal on average over fingerprints, insertion also on average over a pass of the hand.
+/// A bounded index from fingerprint to slot. Every operation takes constant time on average over
+/// fingerprints.
 ///
 /// ```
-/// use onefold_ftl::{Fingerprint, FingerprintIndex};
+/// use onefold_ftl::{Fingerprint, FingerprintIndex, Origin};
 /// use onefold_units::Ppn;
 ///
 /// let mut index = FingerprintIndex::new(1 << 20, 1 << 18);
 /// let content = Fingerprint::new(0x5EED);
-/// index.insert(content, Ppn::new(7));
+/// index.insert(content, Ppn::new(7), Origin::Write);
 /// index.moved(Ppn::new(7), Ppn::new(900)); // garbage collection copied the page
-/// assert_eq!(index.find(content), Some(Ppn::new(900)));
+/// assert_eq!(index.find(content), Some((Ppn::new(900), Origin::Write)));
 /// index.forget(Ppn::new(900)); // its last reference is gone
 /// assert_eq!(index.find(content), None);
 /// ```
 #[derive(Clone, Debug)]
 pub struct FingerprintIndex {
+    /// By place, counted from 1.
     cells: Vec<Cell>,
-    /// One bit per place: found since the hand was last there.
-    used: Vec<u64>,
-    /// By slot: place + 1, or 0.
+    /// One bit per place: the host read the content.
+    read: Vec<u64>,
+    /// By hash: the first place of the chain, or 0.
+    chains: Vec<u32>,
+    /// By slot: place, or 0.
     place_of: Vec<u32>,
     capacity: u32,
     len: u32,
-    /// The place CLOCK looks at next.
-    hand: u32,
-    /// From one place to the next CLOCK looks at; has no divisor in common with the places.
-    stride: u32,
+    /// The last place that was ever used.
+    touched: u32,
 }
 
 impl FingerprintIndex {
     /// Most entries of an index: their places are counted in 32 bits.
-    pub const MAX_CAPACITY: u32 = u32::MAX / 4 * 3;
+    pub const MAX_CAPACITY: u32 = u32::MAX - 1;
 
     /// An empty index for a device of `slots` physical slots that keeps `capacity` entries at most.
     /// More than one per slot, or more than [`MAX_CAPACITY`](Self::MAX_CAPACITY), are never kept.
@@ -143,75 +144,80 @@ impl FingerprintIndex {
     pub fn new(slots: u64, capacity: u32) -> Self {
         assert!(slots < u64::from(u32::MAX), "{slots} slots, expected fewer than 2^32 - 1");
         let capacity = capacity.min(narrow(slots)).min(Self::MAX_CAPACITY);
-        // One place is always empty: it ends a probe that finds nothing.
-        let places = index(capacity) + index(capacity).div_ceil(3) + 1;
+        let places = index(capacity) + 1;
         Self {
-            cells: vec![EMPTY; places],
-            used: vec![0; places.div_ceil(64)],
+            cells: vec![Cell::default(); places],
+            read: vec![0; places.div_ceil(64)],
+            chains: vec![0; (index(capacity) / 8 * 5).max(1)],
             place_of: vec![0; index(narrow(slots))],
             capacity,
             len: 0,
-            hand: 0,
-            stride: golden_stride(narrow(u64_from(places))),
+            touched: 0,
         }
     }
 
-    /// The slot that holds this content, if the index knows one. Counts as a use of the entry.
+    /// About how many bytes such an index takes.
     #[must_use]
-    pub fn find(&mut self, content: Fingerprint) -> Option<Ppn> {
-        let place = self.probe(&content.key());
-        let slot = slot_of(self.cell(place));
-        if slot.is_some() {
-            self.set_used(place, true);
-        }
-        slot
+    pub fn bytes_for(slots: u64, capacity: u32) -> u64 {
+        let capacity = slots.min(capacity.into());
+        capacity.saturating_mul(35).saturating_add(slots.saturating_mul(4))
+    }
+
+    /// The slot that holds this content and what told of it, if the index knows one. Counts as a use.
+    #[must_use]
+    pub fn find(&mut self, content: Fingerprint) -> Option<(Ppn, Origin)> {
+        let place = self.lookup(&content.key())?;
+        self.use_now(place);
+        let origin = if self.is_read(place) { Origin::Read } else { Origin::Write };
+        slot_of(self.cell(place)).map(|slot| (slot, origin))
     }
 
     /// Remembers that `slot` holds `content`. What the index knew about that slot, and another slot
-    /// with that content, is forgotten; a full index evicts an entry that was not used for long.
+    /// with that content, is forgotten; a full index evicts the entry used least recently. A content
+    /// that was read stays so.
     ///
     /// Panics if `slot` is not on the device.
-    pub fn insert(&mut self, content: Fingerprint, slot: Ppn) {
+    pub fn insert(&mut self, content: Fingerprint, slot: Ppn, origin: Origin) {
         if self.capacity == 0 {
             return;
         }
-        self.forget(slot);
         let key = content.key();
-        let mut place = self.probe(&key);
-        if let Some(other) = slot_of(self.cell(place)) {
-            self.place_of[other.index()] = 0;
-            self.set_used(place, true);
+        let known = self.lookup(&key);
+        let place = if let Some(place) = known {
+            self.name_slot(place, slot);
+            self.use_now(place);
+            place
         } else {
-            if self.len == self.capacity {
-                self.evict();
-                // The eviction may have moved the end of this probe.
-                place = self.probe(&key);
-            }
-            self.len += 1;
+            self.forget(slot);
+            let place = self.fresh();
+            self.enter(place, key, slot);
+            place
+        };
+        if origin == Origin::Read {
+            self.read[index(place / 64)] |= 1 << (place % 64);
         }
-        self.put(place, entry(key, slot));
     }
 
     /// The content of `from` is now in `to` instead; whatever `to` held before is forgotten.
     ///
     /// Panics if a slot is not on the device.
     pub fn moved(&mut self, from: Ppn, to: Ppn) {
-        if from == to {
-            return;
+        match self.place_of[from.index()] {
+            0 => self.forget(to),
+            place => self.name_slot(place, to),
         }
-        self.forget(to);
-        let Some(place) = self.place_of[from.index()].checked_sub(1) else { return };
-        self.place_of[from.index()] = 0;
-        let key = key_of(self.cell(place));
-        self.put(place, entry(key, to));
     }
 
     /// Drops the entry of `slot`, if there is one: its content is gone or about to go.
     ///
     /// Panics if `slot` is not on the device.
     pub fn forget(&mut self, slot: Ppn) {
-        if let Some(place) = self.place_of[slot.index()].checked_sub(1) {
+        let place = self.place_of[slot.index()];
+        if place != 0 {
             self.remove(place);
+            // Empty places are used first (invariant 4).
+            self.unlink(place);
+            self.link(place, self.cell(ENDS)[NEWER]);
         }
     }
 
@@ -230,101 +236,114 @@ impl FingerprintIndex {
     /// Memory reserved, in bytes; what was never used costs address space only.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        let cells = size_of_val(self.cells.as_slice()) + size_of_val(self.used.as_slice());
-        u64_from(cells + size_of_val(self.place_of.as_slice()))
+        let cells = size_of_val(self.cells.as_slice()) + size_of_val(self.read.as_slice());
+        let links = size_of_val(self.chains.as_slice()) + size_of_val(self.place_of.as_slice());
+        u64_from(cells + links)
     }
 
     fn cell(&self, place: u32) -> &Cell {
         &self.cells[index(place)]
     }
 
-    fn places(&self) -> u32 {
-        narrow(u64_from(self.cells.len()))
+    fn cell_mut(&mut self, place: u32) -> &mut Cell {
+        &mut self.cells[index(place)]
     }
 
-    fn home(&self, key: &Key) -> u32 {
-        narrow(high_product(hash(key), u64_from(self.cells.len())))
+    fn chain_of(&self, key: &Key) -> usize {
+        index(narrow(high_product(hash(key), u64_from(self.chains.len()))))
     }
 
-    fn after(&self, place: u32) -> u32 {
-        self.forward(place, 1)
+    /// The places of a chain.
+    fn chain(&self, first: u32) -> impl Iterator<Item = u32> {
+        let next = |place: u32| Some(place).filter(|place| *place != 0);
+        std::iter::successors(next(first), move |place| next(self.cell(*place)[CHAIN]))
     }
 
-    /// The place so many steps on, at most one round.
-    fn forward(&self, place: u32, steps: u32) -> u32 {
-        let left = self.places() - place;
-        if steps >= left { steps - left } else { place + steps }
+    /// The place of the entry with this key.
+    fn lookup(&self, key: &Key) -> Option<u32> {
+        self.chain(self.chains[self.chain_of(key)]).find(|place| key_of(self.cell(*place)) == *key)
     }
 
-    /// Steps from one place forward to another.
-    fn steps(&self, from: u32, to: u32) -> u32 {
-        if to >= from { to - from } else { self.places() - from + to }
-    }
-
-    /// The place of the entry with this key, or else the empty place where it belongs.
-    fn probe(&self, key: &Key) -> u32 {
-        let mut place = self.home(key);
-        loop {
-            let cell = self.cell(place);
-            if cell[4] == 0 || key_of(cell) == *key {
-                return place;
-            }
-            place = self.after(place);
+    /// Lets an entry name another slot (invariant 2); an entry of that slot goes.
+    fn name_slot(&mut self, place: u32, slot: Ppn) {
+        if self.place_of[slot.index()] == place {
+            return;
         }
-    }
-
-    /// Writes an entry and its way back (invariant 2).
-    fn put(&mut self, place: u32, cell: Cell) {
-        self.cells[index(place)] = cell;
-        if let Some(slot) = slot_of(&cell) {
-            self.place_of[slot.index()] = place + 1;
+        self.forget(slot);
+        if let Some(before) = slot_of(self.cell(place)) {
+            self.place_of[before.index()] = 0;
         }
+        self.cell_mut(place)[SLOT] = slot.raw() + 1;
+        self.place_of[slot.index()] = place;
     }
 
-    /// Empties a place and closes the gap (invariant 1): each later entry of the run whose home is
-    /// not after the gap moves into it and leaves the next gap.
+    /// Makes an entry of a place that is in no list.
+    fn enter(&mut self, place: u32, key: Key, slot: Ppn) {
+        let chain = self.chain_of(&key);
+        let cell = &mut self.cells[index(place)];
+        cell[..key.len()].copy_from_slice(&key);
+        cell[SLOT] = slot.raw() + 1;
+        cell[CHAIN] = self.chains[chain];
+        self.chains[chain] = place;
+        self.place_of[slot.index()] = place;
+        self.link(place, ENDS);
+        self.len += 1;
+    }
+
+    /// A place for a new entry, in no list: an empty one, or that of the entry used least recently.
+    fn fresh(&mut self) -> u32 {
+        // No place is empty, and not all were used yet.
+        if self.len == self.touched && self.len < self.capacity {
+            self.touched += 1;
+            return self.touched;
+        }
+        let coldest = self.cell(ENDS)[NEWER];
+        if self.cell(coldest)[SLOT] != 0 {
+            self.remove(coldest);
+        }
+        self.unlink(coldest);
+        coldest
+    }
+
+    /// Empties a place, which stays in the list of uses.
     fn remove(&mut self, place: u32) {
-        if let Some(slot) = slot_of(self.cell(place)) {
+        let cell = *self.cell(place);
+        let chain = self.chain_of(&key_of(&cell));
+        let before = self.chain(self.chains[chain]).find(|at| self.cell(*at)[CHAIN] == place);
+        match before {
+            Some(before) => self.cell_mut(before)[CHAIN] = cell[CHAIN],
+            None => self.chains[chain] = cell[CHAIN],
+        }
+        if let Some(slot) = slot_of(&cell) {
             self.place_of[slot.index()] = 0;
+            self.cell_mut(place)[SLOT] = 0;
             self.len -= 1;
         }
-        let (mut gap, mut next) = (place, self.after(place));
-        while self.cell(next)[4] != 0 {
-            let cell = *self.cell(next);
-            let home = self.home(&key_of(&cell));
-            if self.steps(home, next) >= self.steps(gap, next) {
-                self.put(gap, cell);
-                self.set_used(gap, self.is_used(next));
-                gap = next;
-            }
-            next = self.after(next);
-        }
-        self.cells[index(gap)] = EMPTY;
-        self.set_used(gap, false);
+        self.read[index(place / 64)] &= !(1 << (place % 64));
     }
 
-    /// Removes the first entry from the hand on that was not found since the hand was last there.
-    /// The hand stays, as another entry may have moved into the gap.
-    fn evict(&mut self) {
-        loop {
-            let place = self.hand;
-            if self.is_used(place) {
-                self.set_used(place, false);
-            } else if self.cell(place)[4] != 0 {
-                self.remove(place);
-                return;
-            }
-            self.hand = self.forward(place, self.stride);
-        }
+    fn use_now(&mut self, place: u32) {
+        self.unlink(place);
+        self.link(place, ENDS);
     }
 
-    fn is_used(&self, place: u32) -> bool {
-        self.used[index(place / 64)] >> (place % 64) & 1 == 1
+    fn unlink(&mut self, place: u32) {
+        let cell = *self.cell(place);
+        self.cell_mut(cell[NEWER])[OLDER] = cell[OLDER];
+        self.cell_mut(cell[OLDER])[NEWER] = cell[NEWER];
     }
 
-    fn set_used(&mut self, place: u32, used: bool) {
-        let word = &mut self.used[index(place / 64)];
-        *word = *word & !(1 << (place % 64)) | u64::from(used) << (place % 64);
+    /// Puts a place into the list of uses, next to `newer`.
+    fn link(&mut self, place: u32, newer: u32) {
+        let older = self.cell(newer)[OLDER];
+        let cell = self.cell_mut(place);
+        (cell[NEWER], cell[OLDER]) = (newer, older);
+        self.cell_mut(newer)[OLDER] = place;
+        self.cell_mut(older)[NEWER] = place;
+    }
+
+    fn is_read(&self, place: u32) -> bool {
+        self.read[index(place / 64)] >> (place % 64) & 1 == 1
     }
 }
 

@@ -3,79 +3,108 @@ use std::collections::BTreeMap;
 use onefold_units::convert::{index, low32, u64_from};
 use onefold_units::{Ppn, Rng};
 
-use super::{Fingerprint, FingerprintIndex, key_of, slot_of};
+use super::{CHAIN, ENDS, Fingerprint, FingerprintIndex, NEWER, OLDER, Origin, key_of, slot_of};
 
 const SLOTS: u32 = 96;
 
-/// The index without a bound and without a table.
+/// The index as maps, with the time of the last use of each content.
 #[derive(Default)]
 struct Model {
-    by_content: BTreeMap<Fingerprint, Ppn>,
-    by_slot: BTreeMap<Ppn, Fingerprint>,
+    by_content: BTreeMap<Fingerprint, (Ppn, Origin, u32)>,
+    now: u32,
 }
 
 impl Model {
-    fn insert(&mut self, content: Fingerprint, slot: Ppn) {
+    fn forget(&mut self, slot: Ppn) {
+        self.by_content.retain(|_, entry| entry.0 != slot);
+    }
+
+    fn insert(&mut self, content: Fingerprint, slot: Ppn, origin: Origin, capacity: usize) -> bool {
+        let before = self.by_content.remove(&content);
         self.forget(slot);
-        if let Some(other) = self.by_content.insert(content, slot) {
-            self.by_slot.remove(&other);
+        let full = self.by_content.len() == capacity;
+        if full && let Some(oldest) = self.oldest() {
+            self.by_content.remove(&oldest);
         }
-        self.by_slot.insert(slot, content);
+        let was_read = before.is_some_and(|entry| entry.1 == Origin::Read);
+        let origin = if was_read { Origin::Read } else { origin };
+        self.by_content.insert(content, (slot, origin, self.now));
+        full
+    }
+
+    fn oldest(&self) -> Option<Fingerprint> {
+        self.by_content.iter().min_by_key(|(_, entry)| entry.2).map(|(content, _)| *content)
     }
 
     fn moved(&mut self, from: Ppn, to: Ppn) {
-        if let (true, Some(content)) = (from != to, self.by_slot.get(&from).copied()) {
-            self.insert(content, to);
-        } else if from != to {
+        if from != to {
             self.forget(to);
+            let moving = self.by_content.values_mut().find(|entry| entry.0 == from);
+            if let Some(entry) = moving {
+                entry.0 = to;
+            }
         }
     }
 
-    fn forget(&mut self, slot: Ppn) {
-        if let Some(content) = self.by_slot.remove(&slot) {
-            self.by_content.remove(&content);
-        }
+    fn find(&mut self, content: Fingerprint) -> Option<(Ppn, Origin)> {
+        let entry = self.by_content.get_mut(&content)?;
+        entry.2 = self.now;
+        Some((entry.0, entry.1))
     }
 }
 
 /// The invariants of the module, entry by entry.
 fn check(dedup: &FingerprintIndex) {
-    let mut entries = 0;
-    for (place, cell) in (0_u32..).zip(&dedup.cells) {
-        let Some(slot) = slot_of(cell) else {
-            assert!(!dedup.is_used(place), "an empty place counts as used");
-            continue;
-        };
-        entries += 1;
-        let mut probe = dedup.home(&key_of(cell));
-        while probe != place {
-            assert!(slot_of(dedup.cell(probe)).is_some(), "invariant 1: gap before place {place}");
-            assert_ne!(key_of(dedup.cell(probe)), key_of(cell), "invariant 3");
-            probe = dedup.after(probe);
+    let mut chained = 0;
+    for (chain, first) in dedup.chains.iter().enumerate() {
+        for place in dedup.chain(*first) {
+            let cell = dedup.cell(place);
+            let slot = slot_of(cell).expect("invariant 1: an empty place in a chain");
+            assert_eq!(dedup.chain_of(&key_of(cell)), chain, "invariant 1");
+            let same = dedup.chain(cell[CHAIN]).any(|at| key_of(dedup.cell(at)) == key_of(cell));
+            assert!(!same, "invariant 3");
+            assert_eq!(dedup.place_of[slot.index()], place, "invariant 2");
+            chained += 1;
         }
-        assert_eq!(dedup.place_of[slot.index()], place + 1, "invariant 2");
     }
-    assert_eq!(entries, dedup.len());
+    assert_eq!(chained, dedup.len());
     let ways_back = dedup.place_of.iter().filter(|place| **place != 0).count();
-    assert_eq!(u64_from(ways_back), u64::from(entries), "invariant 2: a way back to nothing");
+    assert_eq!(u64_from(ways_back), u64::from(chained), "invariant 2: a way back to nothing");
+    let (mut place, mut listed, mut entries_ended) = (dedup.cell(ENDS)[OLDER], 0, false);
+    while place != ENDS {
+        let cell = dedup.cell(place);
+        assert_eq!(dedup.cell(cell[NEWER])[OLDER], place);
+        let empty = slot_of(cell).is_none();
+        assert!(
+            empty || !entries_ended,
+            "invariant 4: an entry that is colder than an empty place"
+        );
+        assert!(!empty || !dedup.is_read(place), "an empty place counts as read");
+        entries_ended |= empty;
+        listed += 1;
+        place = cell[OLDER];
+    }
+    assert_eq!(listed, dedup.touched, "invariant 4");
 }
 
-/// Random operations: nothing found differs from the model, and nothing is missing but what was
-/// evicted. Returns how many entries were.
+/// Random operations: what is found and what is evicted is what the model says. Returns how many
+/// entries were evicted.
 fn run(seed: u64, capacity: u32) -> u32 {
     let mut rng = Rng::new(seed);
     let mut dedup = FingerprintIndex::new(u64::from(SLOTS), capacity);
     let mut model = Model::default();
     let mut evicted = 0;
-    for _ in 0..400 {
+    for now in 0..400 {
+        model.now = now;
         let mut slot = || Ppn::new(low32(rng.below(u64::from(SLOTS))));
         let (slot, to) = (slot(), slot());
         // Contents that differ in the upper half only, too.
         let content = Fingerprint::new(u128::from(rng.below(120)) << (64 * rng.below(2)));
         match rng.below(8) {
             0..4 => {
-                dedup.insert(content, slot);
-                model.insert(content, slot);
+                let origin = [Origin::Read, Origin::Write][index(low32(rng.below(2)))];
+                dedup.insert(content, slot, origin);
+                evicted += u32::from(model.insert(content, slot, origin, index(capacity)));
             }
             4 => {
                 dedup.moved(slot, to);
@@ -85,127 +114,85 @@ fn run(seed: u64, capacity: u32) -> u32 {
                 dedup.forget(slot);
                 model.forget(slot);
             }
-            _ => {
-                let found = dedup.find(content);
-                assert!(found.is_none() || found == model.by_content.get(&content).copied());
-            }
+            _ => assert_eq!(dedup.find(content), model.find(content)),
         }
         check(&dedup);
-        // What the index no longer has was evicted; one insertion evicts one entry, and only from a
-        // full index.
-        let gone: Vec<_> = model
-            .by_slot
-            .keys()
-            .copied()
-            .filter(|slot| dedup.place_of[slot.index()] == 0)
-            .collect();
-        assert!(gone.len() <= 1 && (gone.is_empty() || dedup.len() == capacity), "{gone:?} gone");
-        evicted += u32::from(!gone.is_empty());
-        for slot in gone {
-            model.forget(slot);
-        }
-        assert_eq!(u64_from(model.by_slot.len()), u64::from(dedup.len()));
+        let kept = |content: &Fingerprint| dedup.lookup(&content.key()).is_some();
+        assert!(model.by_content.keys().all(kept), "something else was evicted");
+        assert_eq!(u64_from(model.by_content.len()), u64::from(dedup.len()));
     }
     evicted
 }
 
 #[test]
-fn finds_what_a_map_finds() {
+fn finds_and_evicts_what_a_map_with_times_does() {
     for seed in 0..300 {
         // Shown only when the test fails: the last seed is the one to repeat.
         eprintln!("seed {seed}");
         assert_eq!(run(seed, SLOTS), 0, "a capacity for every slot evicts nothing");
         assert!(run(seed, 20) > 0);
+        assert!(run(seed, 1) > 0);
     }
 }
 
 #[test]
 fn without_capacity_nothing_is_kept() {
     let mut dedup = FingerprintIndex::new(u64::from(SLOTS), 0);
-    dedup.insert(Fingerprint::new(1), Ppn::new(1));
+    dedup.insert(Fingerprint::new(1), Ppn::new(1), Origin::Write);
     dedup.moved(Ppn::new(1), Ppn::new(2));
     dedup.forget(Ppn::new(2));
     assert_eq!(dedup.find(Fingerprint::new(1)), None);
     assert!(dedup.is_empty());
 }
 
+/// CLOCK lost 6 % of such a backlog: contents that are entered in order and found once, in order,
+/// as many later as the index holds.
 #[test]
-fn evicts_what_is_not_found() {
-    let mut dedup = FingerprintIndex::new(100_000, 1_000);
+fn a_backlog_as_long_as_the_index_is_found_whole() {
+    const CAPACITY: u32 = 1_000;
+    let mut dedup = FingerprintIndex::new(100_000, CAPACITY);
     let content = |n: u32| Fingerprint::new(u128::from(n));
-    let popular = 0..300;
-    for n in popular.clone() {
-        dedup.insert(content(n), Ppn::new(n));
-    }
-    for n in 300..50_000 {
-        dedup.insert(content(n), Ppn::new(n));
-        // Every popular content is found once per 300 insertions, less than a pass of the hand.
-        let _ = dedup.find(content(n % 300));
+    for n in 0..50_000_u32 {
+        if let Some(copied) = n.checked_sub(CAPACITY) {
+            let found = dedup.find(content(copied));
+            assert_eq!(found, Some((Ppn::new(copied), Origin::Read)), "at {n}");
+            dedup.forget(Ppn::new(copied));
+        }
+        dedup.insert(content(n), Ppn::new(n), Origin::Read);
     }
     check(&dedup);
-    let kept = popular.filter(|n| dedup.find(content(*n)).is_some()).count();
-    assert!(kept >= 290, "{kept} of 300 popular contents are left");
-    assert_eq!(dedup.len(), 1_000);
+    assert_eq!(dedup.len(), CAPACITY);
 }
 
-#[test]
-fn an_entry_that_moves_back_stays_used() {
-    let mut dedup = FingerprintIndex::new(100, 50);
-    let home = |n: u32| dedup.home(&Fingerprint::new(u128::from(n)).key());
-    let second = (1..1_000).find(|n| home(*n) == home(0)).expect("68 homes");
-    let [first, second] = [0, second].map(|n| Fingerprint::new(u128::from(n)));
-    dedup.insert(first, Ppn::new(0));
-    dedup.insert(second, Ppn::new(1));
-    assert_eq!(dedup.find(second), Some(Ppn::new(1)));
-    dedup.forget(Ppn::new(0));
-    let place = dedup.home(&second.key());
-    assert_eq!(slot_of(dedup.cell(place)), Some(Ppn::new(1)), "it moved home");
-    assert!(dedup.is_used(place) && !dedup.is_used(dedup.after(place)));
+/// Entries of a chain, on average over the entries.
+fn mean_chain(dedup: &FingerprintIndex) -> f64 {
+    let lengths = dedup.chains.iter().map(|first| u64_from(dedup.chain(*first).count()));
+    let looked_at: u64 = lengths.map(|length| length * (length + 1) / 2).sum();
+    onefold_units::convert::float(looked_at) / f64::from(dedup.len())
 }
 
-/// Steps past the home, on average over the entries.
-fn mean_steps(dedup: &FingerprintIndex) -> f64 {
-    let entries = (0..dedup.places()).filter(|place| slot_of(dedup.cell(*place)).is_some());
-    let steps = entries.map(|place| dedup.steps(dedup.home(&key_of(dedup.cell(place))), place));
-    f64::from(steps.sum::<u32>()) / f64::from(dedup.len())
-}
-
-/// The first eviction took neighbours one after another: load piled up before the hand until all
-/// entries were one run, and an insertion took milliseconds.
 #[test]
 fn lookups_stay_short_through_evictions() {
     const CAPACITY: u32 = 4_096;
     let mut dedup = FingerprintIndex::new(1 << 20, CAPACITY);
     for n in 0..20 * CAPACITY {
-        dedup.insert(Fingerprint::new(u128::from(n)), Ppn::new(n));
+        dedup.insert(Fingerprint::new(u128::from(n)), Ppn::new(n), Origin::Write);
     }
     check(&dedup);
-    // Linear probing with load 3/4: (1 / (1 - 3/4) - 1) / 2 = 1.5 steps (Knuth, vol. 3, 6.4).
-    let steps = mean_steps(&dedup);
-    assert!((1.0..2.0).contains(&steps), "{steps} steps");
-}
-
-#[test]
-fn the_hand_visits_every_place() {
-    for capacity in [1, 2, 3, 4, 100, 1_000, 1_023] {
-        let dedup = FingerprintIndex::new(2_000, capacity);
-        let mut seen = vec![false; dedup.cells.len()];
-        let mut place = 0;
-        while !std::mem::replace(&mut seen[index(place)], true) {
-            place = dedup.forward(place, dedup.stride);
-        }
-        assert!(seen.iter().all(|seen| *seen), "{capacity} entries, stride {}", dedup.stride);
-    }
+    // Chains with load 1.6: 1 + 1.6 / 2 entries are looked at per hit (Knuth, vol. 3, 6.4).
+    let steps = mean_chain(&dedup);
+    assert!((1.6..2.0).contains(&steps), "{steps} entries");
 }
 
 #[test]
 fn memory_is_as_documented() {
     let (slots, entries) = (1 << 20, 1 << 18);
     let bytes = FingerprintIndex::new(slots, entries).bytes();
-    let per_entry = (bytes - 4 * slots) / u64::from(entries);
-    assert_eq!(per_entry, 26, "{bytes} B");
+    let per_entry = (bytes - 4 * slots) * 10 / u64::from(entries);
+    assert_eq!(per_entry, 346, "{bytes} B");
+    let about = FingerprintIndex::bytes_for(slots, 1 << 18);
+    assert!((bytes..bytes + bytes / 50).contains(&about), "{about} B");
     // More entries than slots are never needed.
     let all = FingerprintIndex::new(1_000, u32::MAX);
     assert_eq!(all.bytes(), FingerprintIndex::new(1_000, 1_000).bytes());
-    assert_eq!(index(all.places()), all.cells.len());
 }

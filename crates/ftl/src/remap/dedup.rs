@@ -11,8 +11,9 @@ use onefold_units::{Cause, Lpn, Ppn, Seq};
 
 use super::room::For;
 use crate::FtlError;
-use crate::fingerprints::Fingerprint;
+use crate::fingerprints::{Fingerprint, Origin};
 use crate::ftl::Ftl;
+use crate::read::is_intact;
 
 /// What a deduplicated write did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +44,9 @@ impl<M: Media> Ftl<M> {
         if let Some(grant) = self.share_content(at, lpn.raw(), data, content, verify)? {
             return Ok((grant, Deduplicated::Shared));
         }
-        // Where several units are programmed together, one that waits is replaced in place.
-        let staged = self.map.stored(lpn.raw()).filter(|ppn| self.find_staged(*ppn).is_some());
-        if let (Some(ppn), Some(contents)) = (staged, &mut self.contents) {
-            contents.forget(ppn);
-        }
         let grant = self.write(at, lpn, pages, stream, data)?;
         if let (Some(ppn), Some(contents)) = (self.map.stored(lpn.raw()), &mut self.contents) {
-            contents.insert(content, ppn);
+            contents.enter_written(content, ppn);
         }
         Ok((grant, Deduplicated::Written))
     }
@@ -66,7 +62,9 @@ impl<M: Media> Ftl<M> {
     ) -> Result<Option<Grant>, FtlError> {
         const ATTEMPTS: u32 = 4;
         for _ in 0..ATTEMPTS {
-            let Some(found) = self.contents.as_mut().and_then(|contents| contents.find(content))
+            let contents = self.contents.as_mut();
+            let Some((found, origin)) =
+                contents.and_then(|contents| contents.source_for(lpn, content))
             else {
                 return Ok(None);
             };
@@ -80,10 +78,43 @@ impl<M: Media> Ftl<M> {
             }
             // Making room may have collected the slot.
             if self.relocations() == moved {
-                return self.share_slot(at, lpn, found, data, verify);
+                let shared = self.share_slot(at, lpn, found, data, verify)?;
+                if shared.is_some() {
+                    self.note_shared(content, origin);
+                }
+                return Ok(shared);
             }
         }
         Ok(None)
+    }
+
+    /// A write shares the page of a source.
+    fn note_shared(&mut self, content: Fingerprint, origin: Origin) {
+        if let Some(contents) = &mut self.contents {
+            contents.served(content);
+        }
+        let pages = self.nand.geometry().pages_per_unit();
+        match origin {
+            Origin::Read => self.stats.saved.copy_read += pages,
+            Origin::Write => self.stats.saved.copy_write += pages,
+        }
+    }
+
+    /// The host asked to read units, well or not: [`DedupScope::Reads`](crate::DedupScope) does not
+    /// take what is written there next for a copy.
+    pub fn note_host_read(&mut self, first: Lpn, count: u32) {
+        if let Some(contents) = &mut self.contents {
+            for lpn in first.raw()..first.raw().saturating_add(count) {
+                contents.note_read(lpn);
+            }
+        }
+    }
+
+    /// The host read `content`, which a unit holds.
+    pub fn note_content(&mut self, lpn: Lpn, content: Fingerprint) {
+        if let (Some(slot), Some(contents)) = (self.map.stored(lpn.raw()), &mut self.contents) {
+            contents.enter_read(content, slot);
+        }
     }
 
     fn may_share(&self, slot: Ppn) -> bool {
@@ -139,7 +170,12 @@ impl<M: Media> Ftl<M> {
         self.count_read(Cause::User, self.nand.geometry().pages_per_unit());
         let mut spare = onefold_nand::ERASED_SPARE;
         match self.nand.read(at, slot, unit_bytes, &mut stored, &mut spare) {
-            Ok(grant) => (stored == data || !M::STORES, grant.done),
+            // Its bytes may be right and its spare area damaged: a read would fail then.
+            Ok(grant) if M::STORES => {
+                let intact = is_intact(&spare, &[], self.epoch_of(slot));
+                (intact && stored == data, grant.done)
+            }
+            Ok(grant) => (true, grant.done),
             // What cannot be compared counts as different.
             Err(_) => (false, at.ready),
         }

@@ -67,7 +67,10 @@ fn device(device: &DeviceSnapshot) -> Value {
         })
         .collect();
     let [remapped, copied, skipped] = device.remap_pages;
+    let saved: Map<String, Value> =
+        device.saved_pages.iter().map(|(kind, pages)| (kind.to_owned(), pages.into())).collect();
     json!({
+        "saved_pages": saved,
         "remap_pages": {"remapped": remapped, "copied": copied, "skipped": skipped},
         "host_written_bytes": device.host_written_bytes,
         "nand_written_pages": causes,

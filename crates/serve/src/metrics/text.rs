@@ -198,6 +198,10 @@ fn flash(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
     let results = ["remapped", "copied", "skipped"].map(|result| [("result", result)]);
     let help = "Pages of remap commands by what became of them";
     page.counts("remap_pages", help, results.into_iter().zip(device.remap_pages))?;
+    let help =
+        "Pages the host wrote that were not programmed: copies of what was read or written, zeroes";
+    let saved = device.saved_pages.iter().map(|(kind, pages)| ([("kind", kind)], pages));
+    page.counts("saved_pages", help, saved)?;
     let free = float(device.free_superblocks);
     page.gauge("free_superblocks", "Superblocks that are erased and free", None, free)?;
     let active = f64::from(u8::from(device.gc_active));

@@ -123,6 +123,7 @@ fn flash_result(run: &Finished, ftl: &FtlStats) -> Flash {
     Flash {
         program_pages: ByCause::from(&ftl.programs),
         read_pages: ByCause::from(&ftl.reads),
+        saved_pages: ftl.saved.into(),
         erases: ftl.erases,
         wear: wear(run),
     }

@@ -29,14 +29,14 @@ pub(crate) fn simulate(
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
     let mut gathered = Gathered {
-        tells_contents: ssd.deduplicates(),
+        tells_contents: ssd.asks_contents(),
         remap_unit: Some(ssd.remap_caps().granularity),
         ..Gathered::default()
     };
     let tenants = gathered.tenants(setup, ssd.capacity(), control)?;
     // A wrong content model is an error even where nobody looks at contents.
     let contents = Contents::new(setup, ssd.capacity())?;
-    let mut contents = Some(contents).filter(|_| ssd.deduplicates());
+    let mut contents = Some(contents).filter(|_| ssd.asks_contents());
     let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
     let preconditioned = match wanted {
         Some(wanted) => precondition(&mut bare, wanted, setup.seed, control)?,

@@ -7,7 +7,8 @@ use onefold_units::convert::float;
 
 use super::human::{bytes, count, duration, pages_in_out, percent, share, si, significant};
 use super::{
-    Buffer, Faults, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume, Zoned, ZonedVolume,
+    Buffer, Faults, LatencySummary, PAGE_BYTES, Remap, RunResult, SavedPages, Volume, Zoned,
+    ZonedVolume,
 };
 
 /// One row: what it shows and one text per run.
@@ -272,6 +273,12 @@ impl Rows<'_> {
                 count(run.flash.program_pages.of(&cause))
             });
         }
+        let mut saved = |label: &str, pages: fn(&SavedPages) -> u64| {
+            self.row_if_any("flash", label, |run| positive(pages(&run.flash.saved_pages)));
+        };
+        saved("saved: copies of what was read", |saved| saved.copy_read);
+        saved("saved: copies of what was written", |saved| saved.copy_write);
+        saved("saved: zeroes", |saved| saved.zero);
         self.row("flash", "pages programmed", |run| count(run.flash.program_pages.total()));
         self.row("flash", "pages read from flash", |run| count(run.flash.read_pages.total()));
         self.row("flash", "erases", |run| count(run.flash.erases));

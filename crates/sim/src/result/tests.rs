@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{
     Area, Buffer, ByCause, CcdfPoint, Device, Flash, Ftl, Host, LatencySummary, LittlesLaw,
-    Precondition, Program, Reclaims, ResultError, RunResult, Series, SeriesPoint, Stalls,
-    TraceSource, Volume, Waits, Wear, Zoned, ZonedDevice, ZonedVolume, labels, table,
+    Precondition, Program, Reclaims, ResultError, RunResult, SavedPages, Series, SeriesPoint,
+    Stalls, TraceSource, Volume, Waits, Wear, Zoned, ZonedDevice, ZonedVolume, labels, table,
 };
 
 fn counts(user: u64, gc: u64, metadata: u64) -> CauseCounts {
@@ -65,6 +65,7 @@ pub(crate) fn sample() -> RunResult {
     run.flash = Flash {
         program_pages: ByCause::from(&causes),
         read_pages: ByCause::from(&counts(1_000_000, 5_300_000, 0)),
+        saved_pages: SavedPages::default(),
         erases: 24_700,
         wear: Wear { min: 3, mean: 6.03, max: 9 },
     };

@@ -167,6 +167,7 @@ fn programs_since(run: &Finished) -> CauseCounts {
 /// Of all devices.
 fn flash(run: &Finished) -> Flash {
     let (mut reads, mut erases) = (CauseCounts::default(), 0);
+    let mut saved = onefold_ftl::SavedPages::default();
     let mut wear: Option<(u64, f64, u64, u64)> = None;
     for (place, at) in run.stack.places.iter().enumerate() {
         let At::Device(device) = at.at else { continue };
@@ -175,6 +176,7 @@ fn flash(run: &Finished) -> Flash {
         let empty = AtPlace::default();
         let before = run.ran.baseline.at(place).unwrap_or(&empty);
         add(&mut reads, &now.ftl.reads.since(&before.device.ftl.reads));
+        saved = saved.plus(&now.ftl.saved.since(&before.device.ftl.saved));
         add(&mut reads, &zns.reads.since(&before.zns.reads));
         erases += now.ftl.erases - before.device.ftl.erases + zns.erases - before.zns.erases;
         for one in device.wear() {
@@ -186,6 +188,7 @@ fn flash(run: &Finished) -> Flash {
     Flash {
         program_pages: ByCause::from(&programs_since(run)),
         read_pages: ByCause::from(&reads),
+        saved_pages: saved.into(),
         erases,
         wear: Wear { min: wear.0, mean: wear.1 / float(wear.3.max(1)), max: wear.2 },
     }

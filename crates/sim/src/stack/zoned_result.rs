@@ -144,6 +144,7 @@ fn flash(zns: &Zns<NullMedia>, spent: &Spent) -> Flash {
     Flash {
         program_pages: ByCause::from(&programs),
         read_pages: ByCause::from(&reads),
+        saved_pages: spent.regular.saved.into(),
         erases: spent.regular.erases + spent.zns.erases,
         wear: Wear {
             min: wear().min().unwrap_or(0),

@@ -74,17 +74,20 @@ impl Regular {
 
 /// Of both devices, if there are two; wear is that of the zoned one.
 fn flash(run: &Finished, stats: &ZnsStats) -> Flash {
+    let mut saved = onefold_ftl::SavedPages::default();
     let (mut programs, mut reads, mut erases) = (stats.programs, stats.reads, stats.erases);
     if let Some(Regular { ftl, .. }) = &run.regular {
         add(&mut programs, &ftl.programs);
         add(&mut reads, &ftl.reads);
         erases += ftl.erases;
+        saved = ftl.saved;
     }
     let wear = || run.zns.wear().map(u64::from);
     let sets = u64_from(wear().count());
     Flash {
         program_pages: ByCause::from(&programs),
         read_pages: ByCause::from(&reads),
+        saved_pages: saved.into(),
         erases,
         wear: Wear {
             min: wear().min().unwrap_or(0),

@@ -1,7 +1,8 @@
 //! Deduplicated writes of few contents against a plain array of them: every read, and after power cuts
-//! nothing but what was written to that unit. For every hash, with a buffer and without.
+//! nothing but what was written to that unit. For every hash and scope, with a buffer and without, with
+//! zeroes unmapped and programmed.
 
-use onefold_ftl::{FtlError, Layout, RemapConfig, RemapScheme};
+use onefold_ftl::{DedupScope, FtlError, Layout, RemapConfig, RemapScheme};
 use onefold_nand::MediaError;
 use onefold_ssd::{DedupConfig, HashKind, Ssd, SsdConfig, SsdError};
 use onefold_testkit::{Cut, CutMedia, Power, for_each_seed, small_policies};
@@ -26,6 +27,8 @@ fn random_config(seed: u64, rng: &mut Rng) -> SsdConfig {
     let slots = [0, 32][index64(rng.below(2))];
     let mut config = config(policy, geometry(page, 4096), slots);
     config.ftl.fingerprints = 1 + narrow(rng.below(40));
+    config.ftl.dedup_scope = DedupScope::ALL[index64(rng.below(3))];
+    config.unmap_zeroes = rng.below(2) == 0;
     config.ftl.remap = RemapConfig {
         scheme: [RemapScheme::Ln, RemapScheme::Lh][index64(rng.below(2))],
         log_bytes: 16 << 10,
@@ -54,7 +57,7 @@ fn step(rig: &mut Rig<CutMedia>, histories: &mut Histories, rng: &mut Rng) -> bo
     let history = &mut histories[index64(lpn)];
     let done = match rng.below(20) {
         0..14 => {
-            let letter = low8(1 + rng.below(LETTERS));
+            let letter = low8(rng.below(1 + LETTERS));
             history.push(letter);
             rig.write(lpn * UNIT, &page(letter), false)
         }

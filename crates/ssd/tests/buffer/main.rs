@@ -3,6 +3,7 @@
 mod areas;
 mod causes;
 mod common;
+mod copies;
 mod dedup;
 mod holes;
 mod power_cut;

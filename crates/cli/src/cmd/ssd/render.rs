@@ -1,5 +1,6 @@
 //! Sizes, identities and statistics as text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
@@ -107,6 +108,7 @@ pub(crate) fn details(details: &SsdDetails) -> Value {
         "flash": {
             "program_pages": causes(&details.ftl.programs),
             "read_pages": causes(&details.ftl.reads),
+            "saved_pages": details.ftl.saved.iter().collect::<BTreeMap<_, _>>(),
             "erases": details.ftl.erases,
             "media_failures": details.ftl.media_failures,
             "checkpoints": details.ftl.checkpoints,
@@ -257,6 +259,10 @@ fn served(value: &Value, row: &mut dyn FnMut(&str, String)) {
     let pages = value["flash"]["program_pages"].as_object();
     for (cause, pages) in pages.into_iter().flatten().filter(|(_, pages)| number(pages) > 0) {
         row(&format!("programmed, {cause}"), size(number(pages) * 4096));
+    }
+    let pages = value["flash"]["saved_pages"].as_object();
+    for (kind, pages) in pages.into_iter().flatten().filter(|(_, pages)| number(pages) > 0) {
+        row(&format!("not programmed, {kind}"), size(number(pages) * 4096));
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use onefold_device::observed::{AreaStats, DeviceSnapshot, DeviceStats, VolumeSnapshot};
+use onefold_device::observed::{
+    AreaStats, DeviceSnapshot, DeviceStats, SavedPages, VolumeSnapshot,
+};
 use onefold_device::{BlockDevice, Due, Extent, SizeWatcher};
 use onefold_units::{Cause, CauseCounts, Op, Status};
 
@@ -95,6 +97,7 @@ impl DeviceStats for TestDevice {
             }),
             host_written_bytes: 12_288,
             remap_pages: [4, 5, 6],
+            saved_pages: SavedPages { copy_read: 7, copy_write: 8, zero: 9 },
             nand_written_pages: pages,
             write_amplification: Some(4.0 / 3.0),
             buffer_policy: Some("pt-lru:p=1/2".to_owned()),

@@ -1,0 +1,244 @@
+//! Which contents a device remembers, and which writes may share them (writeonce.md, section 2).
+//!
+//! 1. A *source* is a slot whose content the index names. With scope `reads` these are slots that the
+//!    host read, with `writes` those it wrote, with `all` both.
+//! 2. With scope `reads` a source serves one write; the host has to read it again for the next. So of
+//!    a content that is read once and written twice, as btrfs DUP does when it moves a chunk, the
+//!    second copy is programmed.
+//! 3. With scope `reads` a unit that the host read itself a short while ago is programmed when it is
+//!    written. A program that repairs one of two copies reads both: what it writes must not become a
+//!    second name of the good one.
+//!
+//! `writes` and `all` have no such rules: there, copies that a host makes on purpose share a page.
+
+use onefold_nand::Geometry;
+use onefold_units::Ppn;
+use onefold_units::convert::{index, index64, u64_from};
+
+use crate::fingerprints::{Fingerprint, FingerprintIndex, Origin};
+use crate::layout::Layout;
+use crate::{ConfigError, FtlConfig, RemapScheme};
+
+/// Units that the host read last, for rule 3: the last 64 to 128 MiB with units of 4 KiB, on small
+/// devices a 16th of them. A scrub of btrfs has 8 MiB in flight before it repairs.
+const RECENT_UNITS: u32 = 16_384;
+const RECENT_SHARE: u32 = 16;
+
+/// Which contents deduplication remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DedupScope {
+    /// What the host wrote.
+    #[default]
+    Writes,
+    /// What the host read: copies are shared, contents that are written twice are not.
+    Reads,
+    /// Both.
+    All,
+}
+
+impl DedupScope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Writes, Self::Reads, Self::All];
+
+    /// Name in configuration, tables and errors.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Writes => "writes",
+            Self::Reads => "reads",
+            Self::All => "all",
+        }
+    }
+
+    /// Whether contents that the host read are remembered.
+    #[must_use]
+    pub const fn has_reads(self) -> bool {
+        matches!(self, Self::Reads | Self::All)
+    }
+
+    /// Whether contents that the host wrote are remembered.
+    #[must_use]
+    pub const fn has_writes(self) -> bool {
+        matches!(self, Self::Writes | Self::All)
+    }
+}
+
+/// The index of a device under the rules of its scope.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    index: FingerprintIndex,
+    scope: DedupScope,
+    recent: RecentUnits,
+}
+
+impl Contents {
+    /// `None` where nothing is remembered, or nothing can be shared.
+    ///
+    /// # Errors
+    /// The table does not fit into memory. Otherwise the process would end when it is made.
+    pub(crate) fn new(
+        config: &FtlConfig,
+        geometry: &Geometry,
+        layout: &Layout,
+    ) -> Result<Option<Box<Self>>, ConfigError> {
+        let (slots, entries) = (geometry.total_slots(), config.fingerprints);
+        if config.remap.scheme == RemapScheme::None || entries == 0 {
+            return Ok(None);
+        }
+        let bytes = FingerprintIndex::bytes_for(slots, entries);
+        if Vec::<u8>::new().try_reserve_exact(index64(bytes)).is_err() {
+            return Err(ConfigError::FingerprintMemory { entries, bytes });
+        }
+        let judged = config.dedup_scope == DedupScope::Reads;
+        Ok(Some(Box::new(Self {
+            index: FingerprintIndex::new(slots, entries),
+            scope: config.dedup_scope,
+            recent: RecentUnits::new(if judged { layout.host_units } else { 0 }),
+        })))
+    }
+
+    /// The host read a unit, well or not.
+    pub(crate) fn note_read(&mut self, lpn: u32) {
+        self.recent.insert(lpn);
+    }
+
+    /// The host read this content, which is in `slot`.
+    pub(crate) fn enter_read(&mut self, content: Fingerprint, slot: Ppn) {
+        if self.scope.has_reads() {
+            self.index.insert(content, slot, Origin::Read);
+        }
+    }
+
+    /// The host wrote this content, which was programmed to `slot`.
+    pub(crate) fn enter_written(&mut self, content: Fingerprint, slot: Ppn) {
+        if self.scope.has_writes() {
+            self.index.insert(content, slot, Origin::Write);
+        }
+    }
+
+    /// A source of the content of a unit that is written, if the unit may share it (rule 3).
+    pub(crate) fn source_for(&mut self, lpn: u32, content: Fingerprint) -> Option<(Ppn, Origin)> {
+        if self.recent.contains(lpn) { None } else { self.index.find(content) }
+    }
+
+    /// A source of this content served a write (rule 2). Where it lies now does not matter.
+    pub(crate) fn served(&mut self, content: Fingerprint) {
+        if self.scope == DedupScope::Reads
+            && let Some((slot, _)) = self.index.find(content)
+        {
+            self.index.forget(slot);
+        }
+    }
+
+    /// As [`FingerprintIndex::moved`].
+    pub(crate) fn moved(&mut self, from: Ppn, to: Ppn) {
+        self.index.moved(from, to);
+    }
+
+    /// As [`FingerprintIndex::forget`].
+    pub(crate) fn forget(&mut self, slot: Ppn) {
+        self.index.forget(slot);
+    }
+
+    /// Memory, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.index.bytes() + self.recent.bytes()
+    }
+}
+
+/// The units put in last: at least `max` different ones, at most twice as many.
+#[derive(Clone, Debug)]
+struct RecentUnits {
+    /// The newer and the older half.
+    halves: [Half; 2],
+    /// Units of a half.
+    max: usize,
+}
+
+/// A set of units, and a list of them to clear it by.
+#[derive(Clone, Debug)]
+struct Half {
+    bits: Vec<u64>,
+    units: Vec<u32>,
+}
+
+impl RecentUnits {
+    /// Of units below `units`; others are never in it.
+    fn new(units: u32) -> Self {
+        let half = Half { bits: vec![0; index(units.div_ceil(64))], units: Vec::new() };
+        let max = index(RECENT_UNITS.min(units / RECENT_SHARE).max(1));
+        Self { halves: [half.clone(), half], max }
+    }
+
+    fn insert(&mut self, lpn: u32) {
+        let [newer, older] = &mut self.halves;
+        if newer.bits.is_empty() || newer.contains(lpn) {
+            return;
+        }
+        if newer.units.len() == self.max {
+            older.clear();
+            std::mem::swap(newer, older);
+        }
+        newer.insert(lpn);
+    }
+
+    fn contains(&self, lpn: u32) -> bool {
+        self.halves.iter().any(|half| half.contains(lpn))
+    }
+
+    fn bytes(&self) -> u64 {
+        let bytes = |half: &Half| size_of_val(half.bits.as_slice()) + half.units.capacity() * 4;
+        u64_from(self.halves.iter().map(bytes).sum())
+    }
+}
+
+impl Half {
+    fn contains(&self, lpn: u32) -> bool {
+        self.bits.get(index(lpn / 64)).is_some_and(|word| word >> (lpn % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, lpn: u32) {
+        if let Some(word) = self.bits.get_mut(index(lpn / 64)) {
+            *word |= 1 << (lpn % 64);
+            self.units.push(lpn);
+        }
+    }
+
+    fn clear(&mut self) {
+        for lpn in self.units.drain(..) {
+            self.bits[index(lpn / 64)] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RECENT_SHARE, RECENT_UNITS, RecentUnits};
+
+    #[test]
+    fn the_units_read_last_are_known_and_no_others() {
+        assert_eq!(RecentUnits::new(1 << 30).max, 16_384);
+        let recent_units = RECENT_UNITS / 8;
+        let mut recent = RecentUnits::new(RECENT_SHARE * recent_units);
+        for lpn in 0..4 * recent_units {
+            recent.insert(lpn);
+            // Once more changes nothing.
+            recent.insert(lpn);
+            assert!(recent.contains(lpn) && !recent.contains(lpn + 1));
+            if let Some(oldest) = (lpn + 1).checked_sub(recent_units) {
+                assert!(recent.contains(oldest), "{oldest} at {lpn}");
+            }
+            if let Some(gone) = lpn.checked_sub(2 * recent_units) {
+                assert!(!recent.contains(gone), "{gone} at {lpn}");
+            }
+        }
+        // A unit that is read again is recent again.
+        recent.insert(0);
+        for lpn in 5 * recent_units..6 * recent_units - 1 {
+            recent.insert(lpn);
+        }
+        assert!(recent.contains(0));
+        recent.insert(u32::MAX);
+        assert!(!recent.contains(u32::MAX), "it is not on the device");
+    }
+}
