@@ -116,7 +116,7 @@ ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\
 ssd|stranded-more|stranded.rs|s/buffer\.holes\.stranded\.len\(\) >= STRANDED_MAX/false/|writes fail before DRAM is full of what is stranded
 ssd|areas-of-one-way|ssd.rs|s/ways: flash\.ways,/ways: flash.ways.min(1),/|areas of a buffer policy have a page for each die
 ssd|auto-first-lap|classifier/auto.rs|s/if !is_first \{/if !is_first || now > 0 {/|the first lap after power-on tells nothing
-ssd|auto-heat-stays|classifier/auto.rs|s/\*word -= \(\*word \| \*word >> 1\) & 0x5555;/*word -= (*word | *word >> 1) \& 0;/|heat falls with each lap
+ssd|auto-heat-stays|classifier/auto.rs|s/\*word -= \(\*word \| \(\*word >> 1\)\) & 0x5555;/*word -= (*word | (*word >> 1)) \& 0;/|heat falls with each lap
 ssd|auto-all-measured|classifier/auto.rs|s/if write\.lpn\.raw\(\)\.is_multiple_of\(1 << self\.piece_shift\) \{/if true {/|one unit of a piece is measured
 ssd|auto-no-appends|classifier/auto.rs|s/appends\.request\(request\);//|appends are told from requests
 ssd|auto-unmerged|classifier/auto.rs|s/rank \* streams\.min\(Self::COUNT\) \/ Self::COUNT/rank/|fewer streams are shared by neighbours

@@ -93,8 +93,8 @@ struct Chunk {
 type Life = Option<i32>;
 
 impl Chunk {
-    const fn began(&self) -> u32 {
-        self.began[0] as u32 | (self.began[1] as u32) << 16
+    fn began(&self) -> u32 {
+        u32::from(self.began[0]) | (u32::from(self.began[1]) << 16)
     }
 
     /// Lives of the data that a write to `piece` replaces at `now`: mean of the chunk, and of the piece.
@@ -103,14 +103,14 @@ impl Chunk {
             return (None, None);
         }
         let mean = i32::from(self.lap).max(i32::from(log(now.wrapping_sub(self.began()))));
-        let heat = self.heat[index(piece / HEATS)] >> (piece % HEATS * 2) & 3;
+        let heat = (self.heat[index(piece / HEATS)] >> (piece % HEATS * 2)) & 3;
         (Some(mean), Some(mean + BY_HEAT[usize::from(heat)]))
     }
 
     /// Counts a write to the measured unit of a piece.
     fn count(&mut self, now: u32, piece: u32, pieces: u32) {
         let (word, shift) = (&mut self.heat[index(piece / HEATS)], piece % HEATS * 2);
-        if *word >> shift & 3 < 3 {
+        if (*word >> shift) & 3 < 3 {
             *word += 1 << shift;
         }
         self.writes += 1;
@@ -129,7 +129,7 @@ impl Chunk {
         self.began = [low16(now.into()), low16((now >> 16).into())];
         for word in &mut self.heat {
             // One less for each counter that is not 0.
-            *word -= (*word | *word >> 1) & 0x5555;
+            *word -= (*word | (*word >> 1)) & 0x5555;
         }
     }
 }
@@ -138,7 +138,7 @@ impl Chunk {
 fn log(count: u32) -> u8 {
     let count = count.max(1);
     let whole = count.ilog2();
-    let rest = u64::from(count) * u64::from(STEPS) >> whole;
+    let rest = (u64::from(count) * u64::from(STEPS)) >> whole;
     low8((u64::from(whole * STEPS) + rest - u64::from(STEPS)).clamp(1, 255))
 }
 
