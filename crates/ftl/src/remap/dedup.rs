@@ -71,12 +71,19 @@ impl<M: Media> Ftl<M> {
             if !self.may_share(found) {
                 return Ok(None);
             }
+            // A unit that waits for its page is programmed first. The slot that was found may be the one
+            // that it replaces, and then it is gone.
+            if self.map.stored(lpn).is_some_and(|slot| self.find_staged(slot).is_some()) {
+                self.program_all_staged(at)?;
+                continue;
+            }
             let needs = [(self.nand.geometry().split(found).0, 1)];
             let moved = self.relocations();
+            let at = At { ready: self.translate(at, lpn, true)?, ..at };
             if !self.reserve_log(at.now, &needs, For::Host)? {
                 return Ok(None);
             }
-            // Making room may have collected the slot.
+            // Either may have collected the slot.
             if self.relocations() == moved {
                 let shared = self.share_slot(at, lpn, found, data, verify)?;
                 if shared.is_some() {
@@ -132,9 +139,9 @@ impl<M: Media> Ftl<M> {
         data: &[u8],
         verify: bool,
     ) -> Result<Option<Grant>, FtlError> {
-        let mut ready = self.translate(at, lpn, true)?;
+        let mut ready = at.ready;
         if verify {
-            let (equal, done) = self.holds_bytes(At { ready, ..at }, slot, data);
+            let (equal, done) = self.holds_bytes(at, slot, data);
             if !equal {
                 return Ok(None);
             }
@@ -146,11 +153,6 @@ impl<M: Media> Ftl<M> {
         if self.map.stored(lpn) == Some(slot) {
             // The same content again.
             return Ok(Some(Grant { done: ready, delay: onefold_nand::Delay::None }));
-        }
-        if let Some(staged) = self.map.stored(lpn)
-            && self.find_staged(staged).is_some()
-        {
-            self.program_all_staged(at)?;
         }
         self.seq += 1;
         let (superblock, slot) = self.nand.geometry().split(slot);

@@ -204,6 +204,24 @@ fn a_damaged_source_is_an_error_and_never_other_data() {
     assert_eq!((rig.get(0), rig.get(50)), (None, None));
 }
 
+/// Two units are programmed together. A unit held A, then B, which waited for its page, and got A again:
+/// the page of the first A was shared after the program of B had made it garbage.
+#[test]
+fn a_unit_gets_back_what_its_staged_content_replaced() {
+    let (a, b) = (1, 2);
+    for scope in [DedupScope::Writes, DedupScope::All] {
+        let config =
+            SsdConfig { geometry: geometry(8192, 4096), ..device(scope, HashKind::Blake3) };
+        let mut rig = rig(&config);
+        rig.put(0, a);
+        rig.put(1, 9);
+        rig.put(0, b);
+        rig.put(0, a);
+        rig.ssd.ftl().check().unwrap();
+        assert_eq!((rig.get(0), rig.get(1)), (Some(page(a)), Some(page(9))));
+    }
+}
+
 #[test]
 fn zeroes_are_unmapped_and_counted() {
     for slots in [0, 32] {
