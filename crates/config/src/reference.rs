@@ -167,7 +167,7 @@ append-only (the evidence of the buffer policy `aoi`); a life of half a drive wr
 quarter; of an eighth; of a 32nd; shorter, such as metadata of file systems; journals and other
 rings. With fewer streams, neighbours in this order share one. It counts writes, reads no clock,
 takes 22.25 B per MiB of the drive and 32 KiB, and begins anew at power-on. It gains more with
-`ftl.victim=cost-benefit`. [What it saves, and where it costs](write-once.md#streams-without-being-asked).
+`ftl.victim=cost-benefit`. [What it saves, and where it costs](streams.md).
 ";
 
 const PRESETS_INTRODUCTION: &str = "\
