@@ -43,12 +43,8 @@ sample() {
     wu2022-fig5) echo --only randw --policy LH --policy Opt --points 1 ;;
     wu2022-fig6) echo --policy LH --points 1 ;;
     wu2022-fig7 | wu2022-sections) echo --points 1 ;;
-<<<<<<< HEAD
-    wu2022-fig10 | wu2022-small | remap-primitive | han2021-dram) echo --points 2 ;;
-    jeong2021-reads) echo --only W1t --only W4t --policy AOI --policy VBBMS --points 2 ;;
-=======
     wu2022-fig8 | wu2022-fig9 | wu2022-fig10 | wu2022-small | remap-primitive | han2021-dram) echo --points 2 ;;
->>>>>>> 0b499b82bb52d9aa2e6ff8d70a76090d71e2c643
+    jeong2021-reads) echo --only W1t --only W4t --policy AOI --policy VBBMS --points 2 ;;
     jeong2021*) echo --only W3 --policy LRU --policy AOI --points 1 ;;
   esac
 }
