@@ -1,4 +1,4 @@
-//! Which area gives up pages when another one needs room (Jeong 2021, sec. IV-C, algorithms 3-5).
+//! Which area gives up pages when another one needs room (Jeong 2021, sec. IV-B, algorithms 3-5).
 
 use onefold_units::convert::index;
 

@@ -189,7 +189,8 @@ impl Classifier {
     }
 
     /// A large TRIM makes its chunks as good as new. Pages that it only cuts stay, so they do not
-    /// count. The paper has no TRIM, but chunks whose bits nobody clears end up in SORB for ever.
+    /// count. The paper assumes TRIM (sec. II-B), but none of its rules clears a bit. Chunks whose
+    /// bits nobody clears end up in SORB for ever.
     pub(super) fn trim(&mut self, r: &Req) {
         let Some(whole) = r.whole_only().filter(|_| self.is_large(r)) else { return };
         match self.trim_reset {
