@@ -23,7 +23,7 @@ const WAL: u64 = 1 + 7 * (GROUP + 1);
 
 /// Whether a block of the WAL holds the page of a frame.
 fn is_frame(block: u64) -> bool {
-    block > 0 && (block - 1) % (GROUP + 1) > 0
+    block > 0 && !(block - 1).is_multiple_of(GROUP + 1)
 }
 
 #[test]
