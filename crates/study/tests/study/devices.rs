@@ -171,9 +171,9 @@ policies = ["LH"]
 
 [[check]]
 id = "C1"
-text = "remaps put collection off, the more of them the longer"
+text = "the more is remapped, the sooner the drive is full: the load is bound by its programs"
 metric = "gc_begins"
-claims = ["LH > LN > NoRemap"]
+claims = ["LH < LN < NoRemap"]
 [[check]]
 id = "C2"
 text = "with a small log remaps become copies, soon"
