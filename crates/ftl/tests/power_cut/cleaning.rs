@@ -64,11 +64,11 @@ impl Host {
         self.ftl.trim(AT, Lpn::new(OLD), 1).map(drop)
     }
 
-    /// What the file holds by the last checkpoint.
+    /// What the file holds by the last checkpoint; nothing is where zeroes are.
     fn file(&mut self) -> Option<u64> {
         let table = if self.number(FOOTER) == Some(2) { TABLES[1] } else { TABLES[0] };
         let place = if self.number(table) == Some(2) { NEW } else { OLD };
-        self.number(place)
+        self.number(place).filter(|number| *number > 0)
     }
 }
 
