@@ -1,6 +1,6 @@
 //! What can be chosen about the FTL.
 
-use crate::{DedupScope, GREEDY, RemapConfig, VictimSpec};
+use crate::{DedupScope, GREEDY, RemapConfig, RemapScheme, VictimSpec};
 
 /// Configuration of the FTL; shares are fractions of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +54,11 @@ pub struct FtlConfig {
 }
 
 impl FtlConfig {
+    /// Contents that are remembered: none where nothing can be shared.
+    pub(crate) fn contents(&self) -> u32 {
+        if self.remap.scheme == RemapScheme::None { 0 } else { self.fingerprints }
+    }
+
     /// A plain page-mapping FTL of so many units: greedy victims, no checkpoints, no remapping.
     /// What should differ is named beside it.
     #[must_use]

@@ -11,13 +11,11 @@
 //!
 //! `writes` and `all` have no such rules: there, copies that a host makes on purpose share a page.
 
-use onefold_nand::Geometry;
 use onefold_units::Ppn;
 use onefold_units::convert::{index, index64, u64_from};
 
+use crate::ConfigError;
 use crate::fingerprints::{Fingerprint, FingerprintIndex, Origin};
-use crate::layout::Layout;
-use crate::{ConfigError, FtlConfig, RemapScheme};
 
 /// Units that the host read last, for rule 3: the last 64 to 128 MiB with units of 4 KiB, on small
 /// devices a 16th of them. A scrub of btrfs has 8 MiB in flight before it repairs.
@@ -72,28 +70,28 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// `None` where nothing is remembered, or nothing can be shared.
+    /// `entries` contents of a device with so many slots and units of the host; `None` where none are remembered.
     ///
     /// # Errors
     /// The table does not fit into memory. Otherwise the process would end when it is made.
     pub(crate) fn new(
-        config: &FtlConfig,
-        geometry: &Geometry,
-        layout: &Layout,
+        scope: DedupScope,
+        entries: u32,
+        slots: u64,
+        host_units: u32,
     ) -> Result<Option<Box<Self>>, ConfigError> {
-        let (slots, entries) = (geometry.total_slots(), config.fingerprints);
-        if config.remap.scheme == RemapScheme::None || entries == 0 {
+        if entries == 0 {
             return Ok(None);
         }
         let bytes = FingerprintIndex::bytes_for(slots, entries);
         if Vec::<u8>::new().try_reserve_exact(index64(bytes)).is_err() {
             return Err(ConfigError::FingerprintMemory { entries, bytes });
         }
-        let judged = config.dedup_scope == DedupScope::Reads;
+        let judged = scope == DedupScope::Reads;
         Ok(Some(Box::new(Self {
             index: FingerprintIndex::new(slots, entries),
-            scope: config.dedup_scope,
-            recent: RecentUnits::new(if judged { layout.host_units } else { 0 }),
+            scope,
+            recent: RecentUnits::new(if judged { host_units } else { 0 }),
         })))
     }
 

@@ -135,7 +135,12 @@ impl<M: Media> Ftl<M> {
             hungry: 0,
             remap: Remap::new(config.remap, &geometry, &layout).map(Box::new),
             copied: RemapStats::default(),
-            contents: Contents::new(config, &geometry, &layout)?,
+            contents: Contents::new(
+                config.dedup_scope,
+                config.contents(),
+                geometry.total_slots(),
+                layout.host_units,
+            )?,
             ring: Ring::default(),
             moving: BTreeSet::new(),
             pieces: Vec::new(),

@@ -13,11 +13,11 @@
 
 use onefold_ftl::{Fingerprint, Ftl, FtlError, RemapScheme};
 use onefold_nand::{At, Delay, Grant, Media};
-use onefold_units::convert::{index, narrow, u64_from};
+use onefold_units::convert::{index, u64_from};
 use onefold_units::{Lpn, Nanos};
 
 use crate::superblocks::has_superblock;
-use crate::{Hasher, Ssd, SsdConfig};
+use crate::{Hasher, SsdConfig};
 
 /// Content of a page of which nothing is known: it is like no other.
 pub(crate) const UNKNOWN: u128 = 0;
@@ -105,7 +105,7 @@ impl Dedup {
 
     /// When a read that flash answered at `done` is answered: its pages queue for the hash units, but
     /// it waits only for those ahead of the backlog.
-    fn hash_read_at(&mut self, done: Nanos, pages: u64) -> Nanos {
+    pub(crate) fn hash_read_at(&mut self, done: Nanos, pages: u64) -> Nanos {
         let backlog = Nanos::new(self.hash_time.get() * (READ_BACKLOG + pages));
         done.max(self.hash_at(done, pages).saturating_sub(backlog))
     }
@@ -119,38 +119,17 @@ impl Dedup {
         (content != UNKNOWN).then(|| Fingerprint::new(content))
     }
 
+    /// The fingerprint of a unit that was read: of its bytes, or of what is known to be in it.
+    pub(crate) fn fingerprint_of_read(&self, lpn: Lpn, data: &[u8]) -> Option<Fingerprint> {
+        self.fingerprint(data, self.known.get(lpn.index()).copied().unwrap_or(UNKNOWN))
+    }
+
     /// What is in units without bytes changed.
     pub(crate) fn set_known(&mut self, first: Lpn, count: u32, content: u128) {
         let units = first.index()..first.index() + index(count);
         if let Some(units) = self.known.get_mut(units) {
             units.fill(content);
         }
-    }
-}
-
-impl<M: Media> Ssd<M> {
-    /// The host asks for units, wherever they are.
-    #[inline]
-    pub(crate) fn note_asked(&mut self, (first, count): (u64, u64)) {
-        if self.dedup.as_ref().is_some_and(|dedup| dedup.hears_reads) {
-            self.ftl.note_host_read(Lpn::new(narrow(first)), narrow(count));
-        }
-    }
-
-    /// The host read a whole unit from flash: `data`, or nothing where no bytes are stored. Returns
-    /// when it can be answered.
-    #[inline]
-    pub(crate) fn note_read(&mut self, lpn: Lpn, read: Grant, data: &[u8]) -> Grant {
-        let Some(dedup) = &mut self.dedup else { return read };
-        if !dedup.hears_reads || !self.ftl.is_stored(lpn) {
-            return read;
-        }
-        let content = dedup.known.get(lpn.index()).copied().unwrap_or(UNKNOWN);
-        let done = dedup.hash_read_at(read.done, self.unit / 4096);
-        if let Some(print) = dedup.fingerprint(data, content) {
-            self.ftl.note_content(lpn, print);
-        }
-        Grant { done, ..read }
     }
 }
 

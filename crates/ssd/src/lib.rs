@@ -24,6 +24,7 @@ mod decide;
 mod dedup;
 mod error;
 mod fingerprint;
+mod heard;
 mod holes;
 mod remap;
 mod sectors;

@@ -91,7 +91,7 @@ fn is_drawn(study: &Study, row: &Row, kind: FigureKind) -> bool {
 /// The columns of lines that figures draw, and the cell of each.
 fn line_columns(study: &Study) -> Vec<(&'static str, FigureKind, CellOf)> {
     let path = |row: &Row| journal_path(row).map(|path| path.text());
-    let series = |row: &Row| Windows::of_row(row).map(|windows| windows.text());
+    let series = |row: &Row| row.windows().map(|windows| windows.text());
     let all: [(&'static str, FigureKind, CellOf); 2] =
         [(PATH, FigureKind::Zones, path), (SERIES, FigureKind::Series, series)];
     let is_shown = |kind: FigureKind| study.figures.iter().any(|figure| figure.kind == kind);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{Coordinate, Study, Subject, Workload};
 use crate::numbers::Kept;
+use crate::series::Windows;
 
 /// Version and commit of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,6 +248,14 @@ impl TenantRow {
 }
 
 impl Row {
+    /// The windows of a run, from its result or from a kept table; `None` if it has no series.
+    pub(crate) fn windows(&self) -> Option<Windows> {
+        match &self.kept {
+            Some(kept) => kept.windows.clone(),
+            None => Windows::of(self.result.as_ref()?),
+        }
+    }
+
     /// Takes over what a buffer counted, and the latencies of each model per tenant.
     pub(crate) fn fill(&mut self, stats: &Stats, latencies: &[&[LatencyRow]], entry_bytes: u32) {
         self.lookups = stats.lookups;

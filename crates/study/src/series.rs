@@ -4,7 +4,6 @@ use onefold_sim::result::{RunResult, SeriesPoint};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
 
-use crate::Row;
 use crate::file::Metric;
 
 /// Numbers of a window in a kept table.
@@ -51,14 +50,6 @@ impl Windows {
     pub(crate) fn of(run: &RunResult) -> Option<Self> {
         let points = &run.series.points;
         (!points.is_empty()).then(|| Self(points.iter().map(Window::from).collect()))
-    }
-
-    /// Those of a point, from its result or from a kept table.
-    pub(crate) fn of_row(row: &Row) -> Option<Self> {
-        match &row.kept {
-            Some(kept) => kept.windows.clone(),
-            None => Self::of(row.result.as_ref()?),
-        }
     }
 
     /// A number of a whole run; `None` if it never came to that.

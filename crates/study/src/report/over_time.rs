@@ -8,7 +8,6 @@ use super::Data;
 use super::value::{place_name, rows_of};
 use super::zones::{HALF, hatch};
 use crate::file::Workload;
-use crate::series::Windows;
 use crate::{Row, Study};
 
 /// One plot per workload and size, with a line for each device: those of the first seed.
@@ -36,7 +35,7 @@ pub(super) fn plots(
     let of_place = |(workload, bytes): (&Workload, u64)| {
         let line = |label: &String| {
             let rows = rows_of(rows, (&workload.name, bytes), label, false);
-            let points = Windows::of_row(rows.first()?)?.line(figure.metric);
+            let points = rows.first()?.windows()?.line(figure.metric);
             Some(Line { label: label.clone(), style: hatch(study, label), points })
         };
         let lines: Vec<Line> = data.policies.iter().filter_map(line).collect();
