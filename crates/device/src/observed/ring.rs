@@ -107,6 +107,10 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
+    use onefold_units::convert::u64_from;
+
     use super::{CAPACITY, Entry, Ring};
 
     fn entry(number: u64) -> Entry {
@@ -146,7 +150,15 @@ mod tests {
         const RECORDS: u64 = 100_000;
         let ring = Ring::new();
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..RECORDS).for_each(|number| ring.push(&entry(number))));
+            scope.spawn(|| {
+                for number in 0..RECORDS {
+                    // A reader that gets no processor for a while is not the question.
+                    while number - ring.head.load(Ordering::Acquire) >= u64_from(CAPACITY) {
+                        std::thread::yield_now();
+                    }
+                    ring.push(&entry(number));
+                }
+            });
             let mut next = 0;
             while next < RECORDS {
                 ring.drain(|taken| {
