@@ -624,7 +624,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp -r Cargo.toml Cargo.lock crates docs xtask presets traces "$work"
+cp -r Cargo.toml Cargo.lock crates docs examples schemas studies xtask presets traces "$work"
 export CARGO_TARGET_DIR=${MUTANTS_TARGET:-$work/target}
 export ONEFOLD_SEEDS=${ONEFOLD_SEEDS:-1500}
 export RUST_BACKTRACE=0

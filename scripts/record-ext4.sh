@@ -11,40 +11,7 @@ folder=$(realpath "$1")
 cd "$(dirname "$0")/.."
 onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/release/onefold}
 writes=${RECORD_WRITES:-40000} iops=${RECORD_IOPS:-4000} file=${RECORD_FILE:-640M}
-tracing=/sys/kernel/tracing
-work=$(mktemp --directory)
-loop='' pipe=''
-finish() {
-  [ -z "$pipe" ] || kill "$pipe" 2>/dev/null || true
-  mountpoint -q "$work/mnt" && umount "$work/mnt"
-  [ -z "$loop" ] || losetup -d "$loop"
-  [ ! -d "$tracing/instances/onefold" ] || rmdir "$tracing/instances/onefold"
-  rm -rf "$work"
-}
-trap finish EXIT
-mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
-mkdir -p "$folder" "$work/mnt" "$tracing/instances/onefold"
-instance=$tracing/instances/onefold
-echo 65536 >"$instance/buffer_size_kb"
-
-# record NAME COMMAND...: bios of the loop device while the command runs.
-record() {
-  local name=$1 device
-  device=$(lsblk -dno MAJ:MIN "$loop" | tr -d ' ')
-  echo "dev == $((${device%:*} << 20 | ${device#*:}))" >"$instance/events/block/block_bio_queue/filter"
-  echo >"$instance/trace"
-  echo 1 >"$instance/events/block/block_bio_queue/enable"
-  cat "$instance/trace_pipe" >"$work/raw" &
-  pipe=$!
-  "${@:2}"
-  sleep 1
-  echo 0 >"$instance/events/block/block_bio_queue/enable"
-  sleep 1
-  kill "$pipe"; wait "$pipe" 2>/dev/null || true
-  pipe=''
-  grep -h overrun "$instance"/per_cpu/*/stats | awk '{ lost += $2 } END { if (lost > 0) { print "lost " lost " events"; exit 1 } }'
-  "$onefold" trace convert "$work/raw" --event Q --to onefold-csv --force -o "$folder/$name.csv.zst"
-}
+. scripts/traced.sh
 
 load() {
   fio --name=load --directory="$work/mnt" --filename=file --size="$file" "$@" --direct=1 --ioengine=libaio --iodepth=32 \

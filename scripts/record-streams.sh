@@ -5,50 +5,19 @@
 #
 #   scripts/record-streams.sh FOLDER [rocksdb|sqlite|sqlite-skewed|fio]...   all; FOLDER gets rec-streams-NAME.csv.zst
 #
-# RECORD_RAW=1 keeps the text of the kernel instead (rec-streams-NAME.txt), and needs no onefold.
+# RECORD_RAW=1 keeps the text of the kernel instead.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 folder=$1 && shift
 [ $# -gt 0 ] || set -- rocksdb sqlite sqlite-skewed fio
 mkdir -p "$folder"
 folder=$(realpath "$folder")
 cd "$(dirname "$0")/.."
 onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/release/onefold}
-tracing=/sys/kernel/tracing instance=/sys/kernel/tracing/instances/onefold-streams
-work=$(mktemp --directory)
-loop='' pipe=''
-finish() {
-  [ -z "$pipe" ] || kill "$pipe" 2>/dev/null || true
-  mountpoint -q "$work/mnt" && umount "$work/mnt"
-  [ -z "$loop" ] || losetup -d "$loop"
-  [ ! -d "$instance" ] || rmdir "$instance"
-  rm -rf "$work"
-}
-trap finish EXIT
-mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
-mkdir -p "$work/mnt" "$instance"
-echo 65536 >"$instance/buffer_size_kb"
+. scripts/traced.sh
 
-# record NAME COMMAND...: requests to the loop device while the command runs, and until all of it is written.
-record() {
-  local name=$1 device
-  device=$(lsblk -dno MAJ:MIN "$loop" | tr -d ' ')
-  echo "dev == $((${device%:*} << 20 | ${device#*:}))" >"$instance/events/block/block_bio_queue/filter"
-  echo >"$instance/trace"
-  echo 1 >"$instance/events/block/block_bio_queue/enable"
-  cat "$instance/trace_pipe" >"$work/raw" &
-  pipe=$!
-  "${@:2}"
-  sync -f "$work/mnt"
-  sleep 1
-  echo 0 >"$instance/events/block/block_bio_queue/enable"
-  sleep 1
-  kill "$pipe"; wait "$pipe" 2>/dev/null || true
-  pipe=''
-  grep -h overrun "$instance"/per_cpu/*/stats | awk '{ lost += $2 } END { if (lost > 0) { print "lost " lost " events"; exit 1 } }'
-  if [ -n "${RECORD_RAW:-}" ]; then cp "$work/raw" "$folder/$name.txt"; return; fi
-  "$onefold" trace convert "$work/raw" --event Q --to onefold-csv --force -o "$folder/$name.csv.zst"
-}
+# A load, and all that it wrote.
+synced() { "$@" && sync -f "$work/mnt"; }
 
 # Files that nobody touches fill up the file system.
 cold() { head -c "$1" /dev/urandom >"$work/mnt/cold"; }
@@ -104,15 +73,15 @@ for name in "$@"; do
   case $name in
     rocksdb)
       cold 250M && rocksdb --benchmarks=fillseq && sync
-      record rec-streams-rocksdb rocksdb --use_existing_db=1 --benchmarks=overwrite,waitforcompaction --writes=700000 --benchmark_write_rate_limit=15000000
+      record rec-streams-rocksdb synced rocksdb --use_existing_db=1 --benchmarks=overwrite,waitforcompaction --writes=700000 --benchmark_write_rate_limit=15000000
       ;;
     sqlite | sqlite-skewed)
       cold 150M && sqlite load && sync
-      record "rec-streams-$name" sqlite 12000 "$([ "$name" = sqlite ] && echo 0 || echo 0.75)"
+      record "rec-streams-$name" synced sqlite 12000 "$([ "$name" = sqlite ] && echo 0 || echo 0.75)"
       ;;
     fio)
       skewed --rw=write --bs=1M --end_fsync=1 && sync
-      record rec-streams-fio skewed --rw=randwrite --random_distribution=zipf:1.1 --norandommap --io_size=4G
+      record rec-streams-fio synced skewed --rw=randwrite --random_distribution=zipf:1.1 --norandommap --io_size=4G
       ;;
     *) echo "record-streams: no load is named $name" >&2; exit 2 ;;
   esac

@@ -145,6 +145,24 @@ fn the_studies_of_the_repository_are_valid() {
     }
 }
 
+/// A new key, for example, gives points another digest, and `make papers` finds no numbers in the table then.
+#[test]
+fn kept_tables_belong_to_their_studies() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let tables = fs::read_dir(root.join("docs/papers/results")).unwrap();
+    let tables: Vec<_> = tables.map(|entry| entry.unwrap().path()).collect();
+    assert!(tables.len() > 10, "{tables:?}");
+    for table in tables {
+        let study = table.file_stem().unwrap().to_str().unwrap();
+        let arguments = format!(
+            "report studies/{study}.toml --format table --results docs/papers/results/{study}.csv"
+        );
+        let report = onefold(&root, &arguments);
+        assert!(report.status.success(), "{study}: {}", message(&report));
+        assert!(!message(&report).contains("other versions"), "{study}: {}", message(&report));
+    }
+}
+
 /// The numbers of a check decide the exit code, and what is known to fail must fail.
 #[test]
 fn check_compares_with_what_the_study_says() {

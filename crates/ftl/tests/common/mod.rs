@@ -226,12 +226,21 @@ impl Op {
             moves_on_flush: kind == 2,
             atomic: rng.below(3) == 0,
             id: (rng.below(3) == 0).then(|| u128::from(rng.next_u64()) + 1),
-            no_fallback: false,
-            verify_equal: false,
+            ..COPY
         };
         Self::Remap { ranges, options }
     }
 }
+
+/// Of a remap: a copy, and no more.
+pub(crate) const COPY: RemapOptions = RemapOptions {
+    moves: false,
+    moves_on_flush: false,
+    atomic: false,
+    id: None,
+    no_fallback: false,
+    verify_equal: false,
+};
 
 /// Targets and sources of a remap, unit by unit.
 pub(crate) fn pairs(ranges: &[RemapRange]) -> Vec<(u32, u32)> {

@@ -9,7 +9,7 @@ use onefold_nand::MediaError;
 use onefold_testkit::{Cut, CutMedia, Power, fill, version_of};
 use onefold_units::Lpn;
 
-use crate::common::{AT, Setup, plain_config, read, spec};
+use crate::common::{AT, COPY, Setup, plain_config, read, spec};
 use crate::rig::CUTS;
 
 const OLD: u32 = 0;
@@ -21,14 +21,6 @@ const CONTENT: u64 = 7;
 /// Operations of the medium in a cleaning and its checkpoint, at most.
 const OPERATIONS: u64 = 24;
 
-const COPY: RemapOptions = RemapOptions {
-    moves: false,
-    moves_on_flush: false,
-    atomic: false,
-    id: None,
-    no_fallback: false,
-    verify_equal: false,
-};
 const MOVE: RemapOptions = RemapOptions { moves: true, ..COPY };
 const MOVE_ON_FLUSH: RemapOptions = RemapOptions { moves_on_flush: true, ..COPY };
 

@@ -7,17 +7,8 @@ use onefold_testkit::{Cut, CutMedia, Power, fill, version_of};
 use onefold_units::convert::low32;
 use onefold_units::{Lpn, Ppn, Rng};
 
-use crate::common::{AT, Op, Setup, pick, plain_config, read, spec, victim};
+use crate::common::{AT, COPY, Op, Setup, pick, plain_config, read, spec, victim};
 use crate::rig::{CUTS, Rig};
-
-const COPY: RemapOptions = RemapOptions {
-    moves: false,
-    moves_on_flush: false,
-    atomic: false,
-    id: None,
-    no_fallback: false,
-    verify_equal: false,
-};
 
 fn device(scheme: RemapScheme, segments: u64) -> Setup {
     let remap =

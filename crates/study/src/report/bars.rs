@@ -3,8 +3,8 @@
 use onefold_sim::report::plot::{Axis, Group as Bars, GroupedPlot, Level, Outline};
 
 use super::data::{number, range_text};
+use super::line_plots::hatch;
 use super::value::place_name;
-use super::zones::hatch;
 use super::{Data, Group, Point};
 use crate::Study;
 use crate::file::PublishedRange;

@@ -9,9 +9,9 @@ use onefold_sim::result::significant;
 
 use super::bars::{self, Look, axis, highest, sizes_title, stroke};
 use super::data::{number, range_text};
+use super::line_plots::{HALF, hatch};
 use super::text::failures;
 use super::value::size_name;
-use super::zones::{HALF, hatch};
 use super::{CheckData, Data, Point, Report, beside, over_time, ranking_tables, zones};
 use crate::file::{FigureKind, PublishedRange};
 use crate::{Row, Study};

@@ -6,6 +6,7 @@ mod checks;
 mod data;
 mod headlines;
 mod html;
+mod line_plots;
 mod metric;
 mod over_time;
 mod pictures;

@@ -4,9 +4,9 @@ use onefold_sim::report::plot::{Key, LinePlot, Panel, Sheet};
 
 use super::bars::{self, FLAT, Look, axis, highest, sizes_title, stroke};
 use super::html::PUBLISHED;
+use super::line_plots::hatch;
 use super::value::size_name;
-use super::zones::{self, hatch};
-use super::{Data, Group, Report, over_time};
+use super::{Data, Group, Report, over_time, zones};
 use crate::file::FigureKind;
 use crate::{Row, Study};
 

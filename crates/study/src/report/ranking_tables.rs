@@ -5,8 +5,8 @@ use std::fmt::Write;
 use onefold_sim::report::Markup;
 use onefold_sim::report::plot::{Axis, Group as Bars, GroupedPlot, Level};
 
+use super::line_plots::HALF;
 use super::ranking::{Marginal, Mean, Ranking, highest, shown};
-use super::zones::HALF;
 use crate::file::Metric;
 
 /// Head and rows of a table: texts on the left, numbers on the right.

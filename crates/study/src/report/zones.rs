@@ -6,29 +6,16 @@ use onefold_sim::result::{JournalZone, count};
 use onefold_units::convert::{float, floor_u64};
 
 use super::Data;
-use super::value::{place_name, rows_of};
+use super::line_plots::{self, HALF, hatch};
+use super::value::rows_of;
 use crate::file::Workload;
 use crate::numbers::JournalPath;
 use crate::{Row, Study};
 
-pub(super) const HALF: (f64, f64) = (510.0, 300.0);
-
-/// The hatch of a policy, the same in all figures.
-pub(super) fn hatch(study: &Study, label: &str) -> usize {
-    study.policies.iter().position(|policy| policy.label == label).unwrap_or_default()
-}
-
 /// One plot per workload and size, with a line for each device: those of the first seed.
 pub(super) fn draw(page: &mut Markup, study: &Study, rows: &[Row], data: &Data) {
-    page.within("div", &[("class", &"panels")], |page| {
-        for (title, plot) in plots(study, rows, data, HALF) {
-            page.within("div", &[("class", &"panel")], |page| {
-                page.element("h3", &[], &title);
-                plot.draw(page, |pages, zone| {
-                    format!("zone {} after {} pages", floor_u64(zone), count(floor_u64(pages)))
-                });
-            });
-        }
+    line_plots::draw(page, plots(study, rows, data, HALF), |pages, zone| {
+        format!("zone {} after {} pages", floor_u64(zone), count(floor_u64(pages)))
     });
 }
 
@@ -39,27 +26,11 @@ pub(super) fn plots(
     data: &Data,
     size: (f64, f64),
 ) -> Vec<(String, LinePlot)> {
-    let figure = &data.figure;
-    let of_place = |(workload, bytes): (&Workload, u64)| {
-        let line = |label: &String| line(rows, (workload, bytes), label, hatch(study, label));
-        let lines: Vec<Line> = data.policies.iter().filter_map(line).collect();
-        let title = place_name(&workload.label, bytes);
-        let name = format!("{}: {title}", data.title());
-        (!lines.is_empty()).then(|| (title, plot(name, lines, size)))
-    };
-    study.places(&figure.workloads, &figure.sizes).into_iter().filter_map(of_place).collect()
-}
-
-fn plot(title: String, lines: Vec<Line>, size: (f64, f64)) -> LinePlot {
-    let points = || lines.iter().flat_map(|line| &line.points);
-    let greatest = |values: &mut dyn Iterator<Item = f64>| values.fold(1.0, f64::max);
-    LinePlot {
-        title,
-        size,
-        x: Axis::number("pages of the journal written", greatest(&mut points().map(|at| at.0))),
-        y: Axis::number("zone", greatest(&mut points().filter_map(|at| at.1))),
-        lines,
-    }
+    let pages = |end: f64| Axis::number("pages of the journal written", end);
+    let zone = |end: f64| Axis::number("zone", end);
+    let line =
+        |place: (&Workload, u64), label: &String| line(rows, place, label, hatch(study, label));
+    line_plots::plots(study, data, size, (&pages, &zone), line)
 }
 
 /// Steps: a zone from its first page of the journal to the next zone's.
