@@ -634,7 +634,7 @@ tests() {
   local chosen seeds=$ONEFOLD_SEEDS
   case "$1" in
     ftl) chosen=(--lib --test mapping --test power_cut --test unread) ;;
-    ssd) chosen=(--test zns --test buffer) ;;
+    ssd) chosen=(--lib --test zns --test buffer) ;;
     buffer) chosen=(--lib --test buffer) ;;
     study) chosen=(--lib --test study) ;;
     volume) chosen=(--test crash --test model) ;;

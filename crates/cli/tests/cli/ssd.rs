@@ -192,6 +192,23 @@ fn keys_that_do_nothing_on_a_drive_are_not_taken() {
 }
 
 #[test]
+fn a_key_of_a_drive_that_does_nothing_is_named() {
+    let folder = Folder::new("ssd-idle");
+    let create = |name: &str, sets: &[&str]| {
+        let image = folder.0.join(name);
+        let mut arguments = vec!["create", text(&image), "--size", "64MiB"];
+        arguments.extend(sets.iter().flat_map(|set| ["--set", set]));
+        let output = ssd(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+        message(&output)
+    };
+    let said = create("alone", &["dedup.scope=reads"]);
+    assert!(said.contains("dedup.scope: without effect on the image: ftl.remap is none"), "{said}");
+    let said = create("both", &["dedup.scope=reads", "ftl.remap=lh"]);
+    assert!(!said.contains("without effect"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_aged_is_refused() {
     let folder = Folder::new("ssd-age");
     let image = folder.0.join("disk.img");

@@ -40,6 +40,9 @@ impl Create {
             let keys = elsewhere.join(", ");
             global.say(format_args!("{keys}: not of a drive, so without effect on the image"));
         }
+        for (key, why) in config.idle().into_iter().filter(|(key, _)| !elsewhere.contains(key)) {
+            global.say(format_args!("{key}: without effect on the image: {why}"));
+        }
         if config.volume()?.is_some() {
             let text =
                 "volume.mode is for simulations, and an emulated SSD has no volume of its own";
