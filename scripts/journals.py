@@ -28,7 +28,13 @@ UUID = "6a6f7572-6e61-6c20-6f66-206f6e65666f"
 def run(*command: object) -> str:
     """Output of a command that must succeed."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=ENV)
+    for pause in [*[1] * 30, 0]:
+        done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=ENV)
+        # mkfs.btrfs looks at every loop device there is, and fails if the file below any of them does not answer. That is so
+        # for as long as a test that runs beside this one has killed its server and not yet cleaned up.
+        if done.returncode == 0 or "cannot check mount status" not in done.stderr:
+            break
+        time.sleep(pause)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()[-500:]}")
     return done.stdout
