@@ -46,7 +46,7 @@ run_fio() {
 }
 # Eight threads, a file each.
 fio_files() { run_fio --numjobs=8 --size=24m "$@"; }
-# 100 files of 4 MiB in a folder each, eight threads.
+# 104 files of 2 MiB, eight threads with 13 each.
 ffsb() { run_fio --numjobs=8 --nrfiles=13 --filesize=2m --size=26m --file_service_type=random "$@"; }
 # 20 files of up to 7 MiB; transactions that read or append, make or delete one; then all go.
 postmark() {
