@@ -164,6 +164,27 @@ fn the_zones_of_the_journal_are_told() {
     assert_eq!(off[1].0, 2, "two blocks went to the first zone");
 }
 
+/// Choi 2022, Fig. 6: the first write to the journal takes a conventional zone; reclaim passes over it though it was used
+/// longest ago; what overwrites the blocks that reclaim has moved goes to a buffer zone, which is another one.
+#[test]
+fn the_journal_keeps_its_zone_through_reclaim_and_buffering() {
+    let mut rig = Rig::new(&two_devices(), options(JournalMode::One));
+    rig.write_now(24, 1, 2);
+    let journal = rig.data(1);
+    rig.write_now(64, 2, 3);
+    assert_ne!(rig.data(4), journal);
+    rig.advance(30 * SECOND);
+    assert!(rig.is_sequential(4));
+    assert_eq!(rig.data(1), journal);
+    rig.write_now(65, 3, 1);
+    assert!(rig.is_sequential(4));
+    let buffer = rig.buffer(4);
+    assert!(buffer.is_some() && buffer != journal, "{buffer:?}");
+    rig.write_now(26, 4, 2);
+    assert_eq!(rig.data(1), journal);
+    assert_eq!(rig.read_now(64, 3), [2, 3, 2]);
+}
+
 /// Copies of the journal that are thrown away count as copies of the journal.
 #[test]
 fn aborted_copies_of_the_journal_are_told() {
