@@ -1,11 +1,13 @@
 //! A report as one self-contained HTML page.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use onefold_config::size_text;
 use onefold_sim::report::plot::{hatch_swatch, line_swatch, outline_swatch};
 use onefold_sim::report::{Markup, html as page};
 use onefold_sim::result::significant;
+use onefold_units::convert::{float, u64_from};
 
 use super::bars::{self, Look, axis, highest, sizes_title, stroke};
 use super::data::{number, range_text};
@@ -91,13 +93,22 @@ fn facts(study: &Study, rows: &[Row]) -> String {
     )
 }
 
-/// The program that made the rows; a kept table does not say.
+/// The program that made the rows and what they cost; a kept table does not say.
 fn made_by(rows: &[Row]) -> String {
     match rows.first() {
         Some(row) if row.kept.is_some() => "numbers of a kept table".to_owned(),
-        Some(row) => format!("onefold {}", row.onefold.version),
+        Some(row) => format!("onefold {}; {}", row.onefold.version, cost(rows)),
         None => "no numbers".to_owned(),
     }
+}
+
+/// How many points were run in how much CPU time, whatever the number of threads.
+fn cost(rows: &[Row]) -> String {
+    // One run may stand for several sizes.
+    let runs: BTreeMap<&str, f64> = rows.iter().map(|row| (row.key.as_str(), row.cpu_s)).collect();
+    let (count, cpu_s) = (runs.len(), runs.values().sum::<f64>());
+    let rate = significant(float(u64_from(count)) / cpu_s.max(1e-9), 2);
+    format!("{count} runs in {} s of CPU time, {rate} in a second of it", significant(cpu_s, 3))
 }
 
 fn figure(page: &mut Markup, (study, rows): (&Study, &[Row]), data: &Data, checks: &[CheckData]) {

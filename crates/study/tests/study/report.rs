@@ -1,5 +1,7 @@
 //! Figures: which numbers they show, and that their page is well-formed.
 
+use std::collections::BTreeSet;
+
 use crate::common::{SMALL, row, run_in, study};
 use onefold_study::PublishedRange;
 use onefold_study::report::{self, Point, Report};
@@ -76,6 +78,8 @@ fn figures_show_what_they_describe() {
     assert!(page.contains(">large, 1MiB: ") && page.contains("class=\"reference\""));
     assert!(page.contains("<caption>hit ratio of all tenants (%)"));
     assert!(page.contains("Latency &lt;&amp;&gt; baseline, relative to LRU"));
+    let runs: BTreeSet<&String> = rows.iter().map(|row| &row.key).collect();
+    assert!(page.contains(&format!("; {} runs in ", runs.len())), "{page}");
     // Published numbers stand in the plot, in the table and in the legend, also where there is no number of ours.
     assert!(page.contains(">paper: 0.250 to 3.50</span>") && page.contains(">paper: 0.750</span>"));
     let count = |text: &str| page.matches(text).count();
