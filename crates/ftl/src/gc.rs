@@ -12,8 +12,9 @@ use onefold_units::{Cause, Nanos, SuperblockId};
 
 use crate::FtlError;
 use crate::ftl::{Ftl, background};
-use crate::layout::{ERASING_BIT, RETIRED_BIT};
+use crate::layout::{ERASING_BIT, NO_OWNER, RETIRED_BIT};
 use crate::pool::Collection;
+use crate::relocate::Moving;
 use crate::staging::Resume;
 use crate::superblock::State;
 use crate::victim::Candidate;
@@ -21,6 +22,10 @@ use crate::victim::Candidate;
 /// Victims in a row that may free nothing before the emptiest is taken instead. Random policies
 /// draw full superblocks now and then; only a streak means that nothing else is left.
 const BARREN_MAX: u32 = 8;
+
+/// Valid slots whose map entries are loaded at once: their cache misses wait side by side, and their lines
+/// still fit the first cache when they are used.
+const AHEAD: usize = 16;
 
 impl<M: Media> Ftl<M> {
     /// Notes whether a pool needs collection.
@@ -173,6 +178,7 @@ impl<M: Media> Ftl<M> {
         self.pools[index(pool)].collection = Some(Collection {
             victim: superblock,
             cursor,
+            ahead: cursor,
             cause,
             valid,
             gain,
@@ -215,30 +221,49 @@ impl<M: Media> Ftl<M> {
     /// Copies up to `copies` valid slots of the running victim, and erases it once none is left.
     fn drain(&mut self, now: Nanos, pool: u32, copies: u32) -> Result<(), FtlError> {
         let frontier = pool * self.layout.frontiers + self.layout.gc_frontier;
+        let Some(running) = &self.pools[index(pool)].collection else { return Ok(()) };
+        let (victim, ready, pass) = (running.victim, now.max(running.ready), running.pass);
+        let cause = if pass == 0 { running.cause } else { Cause::Unshare };
+        let mut next = self.valid.next(victim, running.cursor);
         for _ in 0..copies {
-            let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
-            let Some(slot) = self.valid.next(running.victim, running.cursor) else {
-                return self.finish(now, pool, running);
-            };
-            let at = At { ready: now.max(running.ready), ..background(now) };
-            if let Some(why) = self.relocate(at, frontier, slot, running)? {
-                self.set_aside(pool, running, why);
+            let Some(slot) = next else { break };
+            self.look_ahead(pool, slot);
+            let at = At { ready, ..background(now) };
+            let place = Moving { pool, victim, slot, pass, cause };
+            if let Some(why) = self.relocate(at, frontier, place)? {
+                self.set_aside(pool, why);
                 return Ok(());
             }
+            next = self.valid.next(victim, slot + 1);
             // Only now: a slot that could not be moved is tried again.
             if let Some(running) = &mut self.pools[index(pool)].collection {
                 running.cursor = slot + 1;
             }
         }
-        let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
-        if self.valid.next(running.victim, running.cursor).is_none() {
-            return self.finish(now, pool, running);
+        if next.is_none() { self.finish(now, pool) } else { Ok(()) }
+    }
+
+    /// Loads the owners of the next valid slots of the running victim, from `slot` on, and their map entries.
+    #[inline]
+    fn look_ahead(&mut self, pool: u32, slot: u32) {
+        let Some(running) = &mut self.pools[index(pool)].collection else { return };
+        if slot < running.ahead {
+            return;
         }
-        Ok(())
+        let mut owners = [NO_OWNER; AHEAD];
+        let first = self.nand.geometry().ppn(running.victim, 0).index();
+        for (owner, slot) in owners.iter_mut().zip(self.valid.from(running.victim, slot)) {
+            *owner = self.map.p2l[first + index(slot)];
+            running.ahead = slot + 1;
+        }
+        let entries = owners.iter().filter_map(|owner| self.map.l2p.get(index(*owner)));
+        std::hint::black_box(entries.fold(0, |all, entry| all ^ entry));
     }
 
     /// The victim has been read through: erase it once everything it held is programmed elsewhere.
-    fn finish(&mut self, now: Nanos, pool: u32, running: Collection) -> Result<(), FtlError> {
+    #[cold]
+    fn finish(&mut self, now: Nanos, pool: u32) -> Result<(), FtlError> {
+        let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
         let victim = running.victim;
         let at = background(now);
         if self.superblocks[victim.index()].valid > 0 {
@@ -253,7 +278,8 @@ impl<M: Media> Ftl<M> {
             // Referrers that found no room in the log, or slots whose copy was staged on a superblock that failed: each gets a copy.
             let cursor = self.layout.data_begin;
             let pass = running.pass + 1;
-            self.pools[index(pool)].collection = Some(Collection { cursor, pass, ..running });
+            let again = Collection { cursor, ahead: cursor, pass, ..running };
+            self.pools[index(pool)].collection = Some(again);
             return Ok(());
         }
         let durable = self.write_log(now)?;
