@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a drive that sees copies saves under unmodified programs.
 
-    scripts/write_once_copies.py [--onefold PATH] [--set KEY=VALUE].. [--only NAME] [--tree FOLDER]
+    scripts/write_once_copies.py [--onefold PATH] [--set KEY=VALUE].. [--only NAME] [--tree FOLDER] [--repository FOLDER]
 
 Each row is a new drive of 1 GiB, served over FUSE with a loop device on it, and a new file system. A tree of files is written, the
 caches are dropped, and a program runs: `cp -a`, `git clone`, a defragmenter, a balance. Pages are those that the drive counts
@@ -60,7 +60,7 @@ class Drive:
         self.point.mkdir()
         sets = [word for pair in options.set for word in ("--set", pair)]
         run(options.onefold, "ssd", "create", self.image, "--size", "1GiB", *sets)
-        words = [options.onefold, "ssd", "serve", self.image, "--fuse", self.fuse, "--latency", "none"]
+        words = [options.onefold, "ssd", "serve", self.image, "--fuse", self.fuse, "--latency", getattr(options, "latency", "none")]
         self.log = (folder / "log").open("w")
         self.server = subprocess.Popen([str(word) for word in words], stdout=self.log, stderr=self.log)
         self.loop = ""
@@ -69,7 +69,8 @@ class Drive:
                 break
             time.sleep(0.1)
         self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.fuse / "disk").strip()
-        run(*make, self.loop)
+        if make:
+            run(*make, self.loop)
 
     def mount(self) -> None:
         run("mount", self.loop, self.point)
@@ -116,6 +117,42 @@ def clone(one: Drive) -> None:
     run("git", "-c", "safe.directory=*", "clone", "-q", "--no-hardlinks", one.point / "repository", one.point / "clone")
 
 
+def postgres(one: Drive, *commands: list[str]) -> str:
+    """The output of the last command, run while a server of PostgreSQL has the data of the drive open."""
+    programs = next(Path("/usr/lib/postgresql").glob("*/bin"))
+    user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups"]
+    data, socket = one.point / "postgresql", one.folder / "socket"
+    if not data.exists():
+        for folder in (data, socket):
+            run("install", "-d", "-o", "postgres", folder)
+        one.folder.chmod(0o755)
+        run(*user, programs / "initdb", "-D", data)
+    server = [*user, programs / "postgres", "-D", data, "-k", socket, "-p", "5599", "-h", ""]
+    with subprocess.Popen([str(word) for word in server], stdout=one.log, stderr=one.log) as running:
+        while subprocess.run([programs / "pg_isready", "-q", "-h", socket, "-p", "5599"], check=False).returncode:
+            time.sleep(0.1)
+        try:
+            told = [run(programs / name, "-h", socket, "-p", "5599", "-U", "postgres", *words) for name, *words in commands]
+        finally:
+            running.terminate()
+    return told[-1]
+
+
+SUM = "select count(*) || md5(string_agg(t::text, '' order by aid)) from pgbench_accounts t"
+
+
+def create_database(one: Drive) -> None:
+    """Copies a database of some 32 MiB file by file, and compares."""
+    postgres(one, ["createdb", "-T", "a", "-S", "file_copy", "b"])
+
+
+def compare_databases(one: Drive) -> None:
+    """Whether the databases are equal."""
+    first, second = (postgres(one, ["psql", "-Atqc", SUM, name]) for name in ("a", "b"))
+    if first != second or not first.strip():
+        raise RuntimeError(f"the copy of a database differs: {first} {second}")
+
+
 def defragment(*words: str) -> Callable[[Drive], None]:
     """Runs a defragmenter on the mounted file system."""
     return lambda one: run(*words, one.point)  # type: ignore[func-returns-value]
@@ -126,7 +163,9 @@ ROWS: list[tuple[str, str, list[str], list[str], Callable[[Drive], None]]] = [
     ("cp -a", "ext4", ["mkfs.ext4", "-q"], ["cp"], copy),
     ("cp -a", "xfs", ["mkfs.xfs", "-q"], ["cp"], copy),
     ("cp -a", "btrfs", ["mkfs.btrfs", "-q"], ["cp"], copy),
-    ("git clone", "ext4", ["mkfs.ext4", "-q"], ["git"], clone),
+    ("git clone, loose objects", "ext4", ["mkfs.ext4", "-q"], ["git"], clone),
+    ("git clone, one pack", "ext4", ["mkfs.ext4", "-q"], ["git"], clone),
+    ("createdb, file_copy", "ext4", ["mkfs.ext4", "-q"], ["pg_ctl", "setpriv"], create_database),
     ("e4defrag", "ext4", ["mkfs.ext4", "-q"], ["e4defrag"], defragment("e4defrag")),
     ("xfs_fsr", "xfs", ["mkfs.xfs", "-q"], ["xfs_fsr"], defragment("xfs_fsr")),
     ("btrfs defragment", "btrfs", ["mkfs.btrfs", "-q"], ["btrfs"], defragment("btrfs", "filesystem", "defragment", "-rf")),
@@ -136,8 +175,9 @@ ROWS: list[tuple[str, str, list[str], list[str], Callable[[Drive], None]]] = [
 ]
 
 
-def fill(one: Drive, tree: Path) -> None:
-    """A tree, and with it a file in as many pieces as a defragmenter wants."""
+def fill(one: Drive, options: argparse.Namespace, is_packed: bool) -> None:
+    """A tree, with a file in as many pieces as a defragmenter wants, and a repository: of the tree, or that of an option."""
+    tree = options.tree
     run("cp", "-a", "--reflink=never", tree, one.point / "tree")
     pieces, between = one.point / "tree" / "pieces", one.point / "between"
     with pieces.open("wb") as wanted, between.open("wb") as other:
@@ -147,12 +187,18 @@ def fill(one: Drive, tree: Path) -> None:
                 file.flush()
                 os.fsync(file.fileno())
     between.unlink()
-    if shutil.which("git"):
-        repository = one.point / "repository"
+    repository = one.point / "repository"
+    if options.repository:
+        run("git", "-c", "safe.directory=*", "clone", "-q", "--no-hardlinks", options.repository, repository)
+        if is_packed:
+            run("git", "-c", "safe.directory=*", "gc", "-q", cwd=repository)
+    elif shutil.which("git"):
         run("cp", "-a", "--reflink=never", tree, repository)
         git = ["git", "-c", "safe.directory=*", "-c", "user.name=x", "-c", "user.email=x@example.org"]
         for words in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "all"]):
             run(*git, *words, cwd=repository)
+        if is_packed:
+            run(*git, "gc", "-q", cwd=repository)
 
 
 def measure(row: tuple[str, str, list[str], list[str], Callable[[Drive], None]], options: argparse.Namespace) -> str:
@@ -160,7 +206,9 @@ def measure(row: tuple[str, str, list[str], list[str], Callable[[Drive], None]],
     name, kind, make, _, act = row
     with drive(options, kind, make) as one:
         one.mount()
-        fill(one, options.tree)
+        fill(one, options, is_packed=name.endswith("pack"))
+        if act is create_database:
+            postgres(one, ["createdb", "a"], ["pgbench", "-q", "-i", "-s", "2", "a"])
         before_files = digests(one.point)
         one.unmount()
         one.mount()
@@ -173,7 +221,9 @@ def measure(row: tuple[str, str, list[str], list[str], Callable[[Drive], None]],
         one.mount()
         drop_caches()
         now = digests(one.point)
-        wrong = [path for path, digest in before_files.items() if now.get(path) != digest]
+        wrong = [path for path, digest in before_files.items() if now.get(path) != digest and not path.startswith("postgresql/")]
+        if act is create_database:
+            compare_databases(one)
         if name.startswith("cp"):
             original, copied = digests(one.point / "tree"), digests(one.point / "copy")
             wrong += [path for path, digest in original.items() if copied.get(path) != digest]
@@ -192,6 +242,7 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], help="keys of the drive")
     parser.add_argument("--only", default="", help="rows whose name begins so")
     parser.add_argument("--tree", type=Path, default=Path("/usr/lib/python3"), help="files to work on")
+    parser.add_argument("--repository", type=Path, help="what to clone, instead of a repository of the tree with one commit")
     options = parser.parse_args()
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists() or not Path("/dev/fuse").exists():
         print("skipped: copies on served drives (root, /dev/fuse and loop devices)")

@@ -2,13 +2,15 @@
 """What SQLite writes to its device, as it is and with the extension of `onefold-sqlite`.
 
     scripts/write_once_sqlite.py [--updates N] [--rows N] [--fs xfs,btrfs,ext4] [--only LOAD]
-        [--served ONEFOLD [--set KEY=VALUE]..]
+        [--served ONEFOLD [--latency model] [--set KEY=VALUE]..]
 
 Each row of the table is a new file system of 1 GiB on a loop device, and a process of the SQLite that Python has: a table of rows of
 3.9 KB, then random updates, auto-checkpoint 1000. Writes are those of the loop device (/sys/block/*/stat) from the first update until
 the database is closed and the file system synced. Contents are compared at the end. Needs root and loop devices; a file system whose
 mkfs is missing is skipped. With --served the loop device lies on a drive that sees copies, served by that binary, and what is counted
-is what the drive programs; the row without the extension is on a drive that sees none. LIBRARY is the extension to use, else it is built.
+is what the drive programs; the row without the extension is on a drive that sees none. The file system `device`, which needs --served, is
+none: the extension has the database on the drive itself (`onefold-sqlite create`), which remaps, beside stock SQLite on ext4. LIBRARY is
+the extension to use, with the command `onefold-sqlite` beside it, else they are built.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,12 +63,14 @@ def connect(path: Path, library: Path | None) -> sqlite3.Connection:
     return store
 
 
-def written(device: str, served: Path | None) -> int:
-    """Bytes that were written to a loop device, or programmed by the drive below it."""
-    if served is not None:
-        told = json.loads(run(os.environ["ONEFOLD"], "ssd", "info", served, "--format", "json"))
-        return 4096 * sum(told["device"]["flash"]["program_pages"].values())
-    return int(Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6]) * SECTOR
+def counters(device: str, served: Path | None) -> dict[str, int]:
+    """What was written to a loop device, in bytes; or of the drive below it: pages programmed by cause, saved by kind, and written by the host."""
+    if served is None:
+        return {"bytes": int(Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6]) * SECTOR}
+    told = json.loads(run(os.environ["ONEFOLD"], "ssd", "info", served, "--format", "json"))["device"]
+    flash = told["flash"]
+    pages = {**flash["program_pages"], **flash["saved_pages"], "host": told["host"]["write_pages"]}
+    return {**pages, "bytes": 4096 * sum(flash["program_pages"].values())}
 
 
 def load(store: sqlite3.Connection, rows: int, updates: int, group: int) -> None:
@@ -87,13 +92,15 @@ def child(path: Path, library: Path | None, device: str, served: Path | None, sy
     store.execute("commit")
     store.execute("pragma wal_checkpoint(truncate)")
     os.sync()
-    before = written(device, served)
+    before, start = counters(device, served), time.monotonic()
     store.execute(f"pragma synchronous={synchronous}")
     load(store, rows, updates, group)
     told = store.execute("pragma onefold").fetchone() if library else None
     store.close()
     os.sync()
-    print(written(device, served) - before, told[0] if told else "stock", sep="\t")
+    seconds, after = time.monotonic() - start, counters(device, served)
+    part = {key: after[key] - before[key] for key in after if after[key] != before[key]}
+    print(json.dumps({"counts": part, "told": told[0] if told else "stock", "seconds": seconds}))
 
 
 @contextlib.contextmanager
@@ -101,8 +108,10 @@ def disk(kind: str, options: argparse.Namespace, *, seen: bool) -> Iterator[tupl
     """A loop device with a file system, where to mount it, and the image of the drive below it."""
     with tempfile.TemporaryDirectory(prefix="write-once-") as folder:
         if options.served:
-            own = argparse.Namespace(onefold=options.served, set=options.set if seen else [])
-            drive = Drive(own, Path(folder), kind, [f"mkfs.{kind}", "-q"])
+            is_bare = kind == "device" and seen
+            keys = ["ftl.remap=lh"] if is_bare else options.set if seen else []
+            own = argparse.Namespace(onefold=options.served, set=keys, latency=options.latency)
+            drive = Drive(own, Path(folder), kind, [] if is_bare else [f"mkfs.{system(kind)}", "-q"])
             try:
                 yield drive.loop, drive.point, drive.image
             finally:
@@ -119,25 +128,55 @@ def disk(kind: str, options: argparse.Namespace, *, seen: bool) -> Iterator[tupl
             run("losetup", "--detach", device)
 
 
-def measure(kind: str, library: Path | None, synchronous: str, group: int, options: argparse.Namespace) -> tuple[int, str, str]:
-    """Bytes written, what the extension says, and a digest of the rows."""
+def system(kind: str) -> str:
+    """The file system on which stock SQLite is."""
+    return "ext4" if kind == "device" else kind
+
+
+def rows_of(path: Path) -> str:
+    """Digest of the rows of a standard database."""
+    store = sqlite3.connect(path)
+    if store.execute("pragma integrity_check").fetchone() != ("ok",):
+        raise RuntimeError(f"{path}: the database is damaged")
+    digest = hashlib.sha256()
+    for _, content in store.execute("select n, b from t order by n"):
+        digest.update(content)
+    store.close()
+    return digest.hexdigest()
+
+
+def measure_bare(library: Path, synchronous: str, group: int, options: argparse.Namespace) -> dict:
+    """As `measure`, with the database on the drive itself."""
+    command = library.with_name("onefold-sqlite")
+    with disk("device", options, seen=True) as (device, point, served), tempfile.TemporaryDirectory() as folder:
+        path, copy = Path(folder, "db"), Path(folder, "copy")
+        run(command, "create", path, point.with_name("fuse") / "disk", point.with_name("fuse") / "disk.ctl")
+        words = [path, library, device, served, synchronous, group, options.rows, options.updates]
+        told = json.loads(run(options.python, __file__, "--child", *words))
+        run(command, "export", path, copy)
+        return {**told, "digest": rows_of(copy)}
+
+
+def measure(kind: str, library: Path | None, synchronous: str, group: int, options: argparse.Namespace) -> dict:
+    """What the run counted, what the extension says, seconds, and a digest of the rows."""
     with disk(kind, options, seen=library is not None) as (device, point, served):
         run("mount", device, point)
         try:
             path = point / "db"
             words = [path, library or "", device, served or "", synchronous, group, options.rows, options.updates]
-            told = run(options.python, __file__, "--child", *words).strip().split("\t")
+            told = json.loads(run(options.python, __file__, "--child", *words))
             # The extension is not needed after a clean close.
-            store = sqlite3.connect(path)
-            if store.execute("pragma integrity_check").fetchone() != ("ok",):
-                raise RuntimeError(f"{kind}: the database is damaged")
-            digest = hashlib.sha256()
-            for _, content in store.execute("select n, b from t order by n"):
-                digest.update(content)
-            store.close()
+            digest = rows_of(path)
         finally:
             run("umount", point)
-    return int(told[0]), told[1], digest.hexdigest()
+    return {**told, "digest": digest}
+
+
+def row(kind: str, name: str, stock: dict, own: dict) -> str:
+    """A row of the table."""
+    before, after = stock["counts"]["bytes"], own["counts"]["bytes"]
+    difference, seconds = f"{100 * (after - before) / before:+.1f} %", f"{stock['seconds']:.0f} / {own['seconds']:.0f}"
+    return f"| {kind} | {name} | {before / 2**20:.1f} | {after / 2**20:.1f} | {difference} | {seconds} | `{own['told']}` |"
 
 
 def main() -> int:
@@ -153,6 +192,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="loads whose name begins so")
     parser.add_argument("--served", default="", help="binary that serves the drive")
     parser.add_argument("--set", action="append", default=[], help="keys of a served drive that sees copies")
+    parser.add_argument("--latency", choices=("none", "model"), default="none", help="of a served drive: at once, or as the modelled one would")
     options = parser.parse_args()
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         print("skipped: writes of SQLite (root and loop devices)")
@@ -170,21 +210,26 @@ def main() -> int:
     library = Path(library).resolve()
     version = run(options.python, "-c", "import sqlite3; print(sqlite3.sqlite_version)").strip()
     print(f"SQLite {version}, {options.updates:,} updates of {options.rows:,} rows of {ROW_BYTES} bytes; MiB written to the device")
-    print("| file system | load | stock | extension | difference | what `PRAGMA onefold` says |\n|---|---|---|---|---|---|")
+    print("| file system | load | stock | extension | difference | s, stock / extension | what `PRAGMA onefold` says |\n|---|---|---|---|---|---|---|")
     for kind in options.fs.split(","):
-        if shutil.which(f"mkfs.{kind}") is None:
-            print(f"| {kind} | skipped: mkfs.{kind} is missing | | | | |")
+        if shutil.which(f"mkfs.{system(kind)}") is None:
+            print(f"| {kind} | skipped: mkfs.{system(kind)} is missing | | | | | |")
             continue
         for name, synchronous, group in LOADS:
             if not name.startswith(options.only):
                 continue
-            stock, _, expected = measure(kind, None, synchronous, group, options)
-            own, told, found = measure(kind, library, synchronous, group, options)
-            if found != expected:
+            stock = measure(kind, None, synchronous, group, options)
+            if kind == "device":
+                own = measure_bare(library, synchronous, group, options)
+            else:
+                own = measure(kind, library, synchronous, group, options)
+            if stock["digest"] != own["digest"]:
                 print(f"FAIL {kind}, {name}: the rows differ", file=sys.stderr)
                 return 1
-            difference = f"{100 * (own - stock) / stock:+.1f} %"
-            print(f"| {kind} | {name} | {stock / 2**20:.1f} | {own / 2**20:.1f} | {difference} | `{told}` |", flush=True)
+            print(row(kind, name, stock, own), flush=True)
+            if options.served:
+                for label, one in (("stock", stock), ("extension", own)):
+                    print(f"{label}: {json.dumps(one['counts'])}", file=sys.stderr, flush=True)
     return 0
 
 

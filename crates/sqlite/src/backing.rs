@@ -5,20 +5,23 @@
 
 #![expect(clippy::disallowed_types, reason = "the one module that opens files")]
 
+mod direct;
+
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::ops::Range;
+use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use onefold_units::convert::{index64, u64_from};
+use onefold_units::convert::u64_from;
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::io::Errno;
 
-use crate::error::RecoverError;
-use crate::header;
-use crate::layout::{FRAME_HEADER_BYTES, GROUP_FRAMES, Layout};
+use crate::error::{DeviceError, RecoverError};
+
+use crate::layout::BLOCK_BYTES;
+
+pub(crate) use direct::Direct;
 
 /// Opens a file to look at its locks.
 pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
@@ -44,19 +47,9 @@ impl WalFile {
         Ok(HeaderLock(self))
     }
 
-    /// Database pages of frames, which are counted from 0.
-    pub(crate) fn pages(&self, layout: Layout, frames: Range<u32>) -> io::Result<Vec<u32>> {
-        let mut pages = Vec::new();
-        let mut frame = u64::from(frames.start);
-        while frame < u64::from(frames.end) {
-            let end = (frame / GROUP_FRAMES + 1) * GROUP_FRAMES;
-            let count = end.min(u64::from(frames.end)) - frame;
-            let mut block = vec![0; index64(count * FRAME_HEADER_BYTES)];
-            self.file.read_exact_at(&mut block, layout.header_at(frame))?;
-            pages.extend(block.as_chunks().0.iter().map(header::page_number));
-            frame += count;
-        }
-        Ok(pages)
+    /// Fills `buffer`.
+    pub(crate) fn read(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, at)
     }
 }
 
@@ -82,7 +75,7 @@ impl Drop for HeaderLock<'_> {
 pub(crate) struct Recovering {
     path: PathBuf,
     /// Holds the lock.
-    _database: File,
+    database: File,
 }
 
 /// The WAL of a database that is being recovered.
@@ -125,10 +118,17 @@ impl Recovering {
         let file = OpenOptions::new().read(true).write(true).open(&path);
         let file = file.map_err(failed("open", &path))?;
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { path, _database: file }),
+            Ok(()) => Ok(Self { path, database: file }),
             Err(Errno::AGAIN | Errno::ACCESS) => Err(RecoverError::InUse { database: path }),
             Err(error) => Err(failed("lock", &path)(error.into())),
         }
+    }
+
+    /// The start of the file, up to 4 KiB.
+    pub(crate) fn start(&self) -> Result<Vec<u8>, RecoverError> {
+        let mut start = Vec::new();
+        let read = (&self.database).take(BLOCK_BYTES).read_to_end(&mut start);
+        read.map(|_| start).map_err(failed("read", &self.path))
     }
 
     /// Path of the WAL.
@@ -207,4 +207,27 @@ impl Recovering {
         path.push(ending);
         path.into()
     }
+}
+
+/// Makes a file that is not there, and syncs it and its name.
+pub(crate) fn create(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), DeviceError> {
+    let failed = |what: &'static str| {
+        let path = path.to_owned();
+        move |source| DeviceError::File { what, path, source }
+    };
+    let opened = OpenOptions::new().write(true).create_new(true).open(path);
+    let file = opened.map_err(failed("create"))?;
+    let mut out = BufWriter::new(&file);
+    let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        // What is not whole must not stay; the first error is the one to tell.
+        let _ = fs::remove_file(path);
+        return Err(failed("write")(error));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync the folder of"))
 }

@@ -6,15 +6,16 @@
 //! 1. A page is cloned only inside a checkpoint, and only if the write has the very bytes of the frame.
 //! 2. Nothing waits: when a write returns, the page is in the database file. SQLite ignores what `CKPT_DONE` answers and does
 //!    not sync the database after a checkpoint that readers cut short, so a failure later than the write would be lost.
-//! 3. A run is cloned at its first page: pages that SQLite has not written yet. They are the newest frames of these pages that
-//!    the checkpoint may copy ([`Bounds::safe_frames`]), which every reader sees, from the WAL or from the database. So it
-//!    does not matter if SQLite stops before it comes to them. When it comes to one, rule 1 is checked for that page as well.
+//! 3. Runs are cloned ahead: pages that SQLite has not written yet. They are the newest frames of these pages that the
+//!    checkpoint may copy ([`Bounds::safe_frames`]), which every reader sees, from the WAL or from the database. So it does
+//!    not matter if SQLite stops before it comes to them. When it comes to one, rule 1 is checked for that page as well.
 
 use std::ops::Range;
 
-use onefold_units::convert::u64_from;
+use onefold_units::convert::{index, index64, u64_from};
 
-use crate::layout::Layout;
+use crate::header;
+use crate::layout::{FRAME_HEADER_BYTES, GROUP_FRAMES, Layout};
 
 /// Most pages of one clone: an upper bound of the time in one system call.
 const RUN_PAGES_MAX: u32 = 4096;
@@ -49,14 +50,33 @@ impl Run {
 }
 
 /// How a write to the database file is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The bytes are written.
     Write,
     /// The page was cloned with an earlier one: nothing is left to do.
     Cloned,
-    /// The run is to be cloned, and if that fails the bytes are written.
-    Clone(Run),
+    /// The runs are to be cloned, and if that fails the bytes are written. The page is the first of the first run.
+    Clone(Vec<Run>),
+}
+
+/// Database pages of frames, which are counted from 0. `read` fills a buffer from a place of the aligned WAL.
+pub(crate) fn pages_of<E>(
+    layout: Layout,
+    frames: Range<u32>,
+    read: impl Fn(&mut [u8], u64) -> Result<(), E>,
+) -> Result<Vec<u32>, E> {
+    let mut pages = Vec::new();
+    let mut frame = u64::from(frames.start);
+    while frame < u64::from(frames.end) {
+        let end = (frame / GROUP_FRAMES + 1) * GROUP_FRAMES;
+        let count = end.min(u64::from(frames.end)) - frame;
+        let mut block = vec![0; index64(count * FRAME_HEADER_BYTES)];
+        read(&mut block, layout.header_at(frame))?;
+        pages.extend(block.as_chunks().0.iter().map(header::page_number));
+        frame += count;
+    }
+    Ok(pages)
 }
 
 /// A checkpoint that runs.
@@ -68,17 +88,19 @@ pub(crate) struct Checkpoint {
     /// The last page that SQLite read from the WAL.
     read_frame: Option<u64>,
     read_bytes: Vec<u8>,
-    /// The last run that was cloned.
-    cloned: Option<Run>,
-    /// Whether pages are cloned at all.
-    clones: bool,
+    /// The runs that were cloned last.
+    cloned: Vec<Run>,
+    /// Most runs of one clone; none if nothing is cloned.
+    runs_max: usize,
 }
 
 impl Checkpoint {
-    /// Begins. `page_of` tells the page of a frame; frames are counted from 0. With an error the runs have one page.
+    /// Begins one that clones up to `runs_max` runs at once. `page_of` tells the page of a frame; frames are counted from 0.
+    /// With an error only pages that SQLite writes are cloned, one at a time.
     pub(crate) fn begin<E>(
         layout: Layout,
         bounds: Bounds,
+        runs_max: usize,
         mut page_of: impl FnMut(Range<u32>) -> Result<Vec<u32>, E>,
     ) -> Self {
         let frames = bounds.copied_frames..bounds.safe_frames;
@@ -88,7 +110,7 @@ impl Checkpoint {
         // Of equal pages the newest comes first, and the others go.
         newest.sort_unstable_by_key(|(page, frame)| (*page, u32::MAX - frame));
         newest.dedup_by_key(|(page, _)| *page);
-        Self { newest, clones: true, ..Self::of_writes(layout) }
+        Self { newest, runs_max, ..Self::of_writes(layout) }
     }
 
     /// Begins one that clones nothing.
@@ -98,14 +120,14 @@ impl Checkpoint {
             newest: Vec::new(),
             read_frame: None,
             read_bytes: Vec::new(),
-            cloned: None,
-            clones: false,
+            cloned: Vec::new(),
+            runs_max: 0,
         }
     }
 
     /// SQLite has read this of the WAL.
     pub(crate) fn note_read(&mut self, bytes: &[u8], offset: u64) {
-        if !self.clones {
+        if self.runs_max == 0 {
             return;
         }
         self.read_frame = self.layout.frame_of_page(offset, u64_from(bytes.len()));
@@ -127,20 +149,36 @@ impl Checkpoint {
         else {
             return Step::Write;
         };
-        if self.cloned.is_some_and(|run| run.holds(page, frame)) {
+        if self.cloned.iter().any(|run| run.holds(page, frame)) {
             return Step::Cloned;
         }
-        Step::Clone(Run { page, frame, pages: 1 + self.following(page, frame) })
+        Step::Clone(self.runs(page, frame))
     }
 
-    /// A write was done: as that run, or by writing. What was cloned before a write does not count any more.
-    pub(crate) const fn note(&mut self, cloned: Option<Run>) {
+    /// A write was done: as these runs, or by writing. What was cloned before a write does not count any more.
+    pub(crate) fn note(&mut self, cloned: Vec<Run>) {
         self.cloned = cloned;
     }
 
-    /// Pages behind a page whose newest frames lie behind its frame in the same group.
-    fn following(&self, page: u32, frame: u32) -> u32 {
-        let Ok(at) = self.newest.binary_search(&(page, frame)) else { return 0 };
+    /// The run that begins with a page, and those of the pages after it.
+    fn runs(&self, page: u32, frame: u32) -> Vec<Run> {
+        let Ok(mut at) = self.newest.binary_search(&(page, frame)) else {
+            return vec![Run { page, frame, pages: 1 }];
+        };
+        let mut runs = Vec::new();
+        while runs.len() < self.runs_max
+            && let Some((page, frame)) = self.newest.get(at).copied()
+        {
+            let pages = 1 + self.following(at);
+            runs.push(Run { page, frame, pages });
+            at += index(pages);
+        }
+        runs
+    }
+
+    /// Pages behind that of a place whose newest frames lie behind its frame in the same group.
+    fn following(&self, at: usize) -> u32 {
+        let (page, frame) = self.newest[at];
         let adjacent = |(ahead, found): &(&(u32, u32), u32)| {
             let expected = (page.saturating_add(*found), frame.saturating_add(*found));
             **ahead == expected
@@ -161,11 +199,15 @@ mod tests {
 
     /// Begins a checkpoint of frames that hold these pages.
     fn begin(bounds: Bounds, pages: &[u32]) -> Checkpoint {
+        begin_ahead(bounds, pages, 1)
+    }
+
+    fn begin_ahead(bounds: Bounds, pages: &[u32], runs_max: usize) -> Checkpoint {
         let layout = Layout::new(4096).unwrap();
         let page_of = |frames: Range<u32>| {
             Ok::<_, ()>(pages[frames.start as usize..frames.end as usize].to_vec())
         };
-        Checkpoint::begin(layout, bounds, page_of)
+        Checkpoint::begin(layout, bounds, runs_max, page_of)
     }
 
     fn all(pages: &[u32]) -> Bounds {
@@ -180,21 +222,37 @@ mod tests {
     }
 
     fn run(page: u32, frame: u32, pages: u32) -> Step {
-        Step::Clone(Run { page, frame, pages })
+        Step::Clone(vec![Run { page, frame, pages }])
+    }
+
+    #[test]
+    fn runs_ahead_are_cloned_with_the_first() {
+        let pages = [5, 6, 20, 9, 8, 20, 30];
+        let mut checkpoint = begin_ahead(all(&pages), &pages, 4);
+        let runs = [(5, 0, 2), (8, 4, 1), (9, 3, 1), (20, 5, 1)];
+        let runs: Vec<Run> =
+            runs.into_iter().map(|(page, frame, pages)| Run { page, frame, pages }).collect();
+        assert_eq!(copy(&mut checkpoint, 5, 0), Step::Clone(runs.clone()));
+        checkpoint.note(runs);
+        for (page, frame) in [(6, 1), (8, 4), (9, 3), (20, 5)] {
+            assert_eq!(copy(&mut checkpoint, page, frame), Step::Cloned);
+        }
+        // An older frame of a page that came ahead, and the page after the last run.
+        assert_eq!(copy(&mut checkpoint, 20, 2), run(20, 2, 1));
+        assert_eq!(copy(&mut checkpoint, 30, 6), run(30, 6, 1));
     }
 
     #[test]
     fn a_run_is_cloned_at_its_first_page() {
         let pages = [5, 6, 7, 9, 8];
         let mut checkpoint = begin(all(&pages), &pages);
-        let Step::Clone(first) = copy(&mut checkpoint, 5, 0) else { panic!() };
-        assert_eq!(first, Run { page: 5, frame: 0, pages: 3 });
-        checkpoint.note(Some(first));
+        assert_eq!(copy(&mut checkpoint, 5, 0), run(5, 0, 3));
+        checkpoint.note(vec![Run { page: 5, frame: 0, pages: 3 }]);
         assert_eq!(copy(&mut checkpoint, 6, 1), Step::Cloned);
         assert_eq!(copy(&mut checkpoint, 7, 2), Step::Cloned);
         assert_eq!(copy(&mut checkpoint, 8, 4), run(8, 4, 1));
         // After a failed clone nothing of it counts.
-        checkpoint.note(None);
+        checkpoint.note(Vec::new());
         assert_eq!(copy(&mut checkpoint, 6, 1), run(6, 1, 2));
     }
 
@@ -239,7 +297,7 @@ mod tests {
         checkpoint.note_read(&[3; PAGE], 32);
         assert_eq!(checkpoint.step(&[3; PAGE], 4 * 4096), Step::Write);
         // A page that came with a run, but from another frame.
-        checkpoint.note(Some(Run { page: 5, frame: 0, pages: 2 }));
+        checkpoint.note(vec![Run { page: 5, frame: 0, pages: 2 }]);
         checkpoint.note_read(&[3; PAGE], 32 + 5 * 4120 + 24);
         assert_eq!(checkpoint.step(&[3; PAGE], 5 * 4096), run(6, 5, 1));
     }

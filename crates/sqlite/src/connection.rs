@@ -1,12 +1,14 @@
 //! What the files of one connection know together: the database and its WAL.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
 use crate::backing::WalFile;
-use crate::checkpoint::{Bounds, Checkpoint};
+use crate::checkpoint::{Bounds, Checkpoint, pages_of};
 use crate::code::Code;
+use crate::device::{Device, RUNS_MAX};
 use crate::header::Kind;
 use crate::layout::BLOCK_BYTES;
 use crate::wal::AlignedWal;
@@ -14,6 +16,8 @@ use crate::wal::AlignedWal;
 /// The database and the WAL of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
+    /// The device that the database is on, if its file is a pointer to one.
+    pub(crate) device: Option<Arc<Device>>,
     /// The WAL, while it is open and aligned.
     pub(crate) wal: Option<OpenWal>,
     /// Why a WAL that is open is not aligned.
@@ -115,18 +119,25 @@ impl Connection {
         // One of them may be the sync of the checkpoint before.
         let syncs = std::mem::take(&mut self.wal_syncs).saturating_sub(1);
         let Some(OpenWal { view, file }) = &self.wal else { return };
+        let device = self.device.as_deref();
         let Some(layout) = view.layout().filter(|layout| layout.page_bytes() >= BLOCK_BYTES) else {
             return;
         };
         let bounds = bounds.unwrap_or(Bounds { copied_frames: 0, safe_frames: 0, pages: 0 });
         let frames = bounds.safe_frames.saturating_sub(bounds.copied_frames);
-        if frames < syncs.saturating_mul(CLONED_FRAMES_PER_SYNC) {
+        if device.is_none() && frames < syncs.saturating_mul(CLONED_FRAMES_PER_SYNC) {
             self.checkpoint = Some(Checkpoint::of_writes(layout));
             self.small_commits += 1;
             return;
         }
-        self.checkpoint =
-            Some(Checkpoint::begin(layout, bounds, |frames| file.pages(layout, frames)));
+        self.checkpoint = Some(match device {
+            Some(device) => Checkpoint::begin(layout, bounds, RUNS_MAX, |frames| {
+                pages_of(layout, frames, |buffer, at| device.read_wal(buffer, at))
+            }),
+            None => Checkpoint::begin(layout, bounds, 1, |frames| {
+                pages_of(layout, frames, |buffer, at| file.read(buffer, at))
+            }),
+        });
     }
 
     /// A clone failed. Some failures hold for all clones.
@@ -148,6 +159,7 @@ impl fmt::Display for Connection {
             (None, ..) | (_, true, _) => "plain",
             (_, false, 0) if self.small_commits > 0 => "plain",
             (_, false, 0) => "untried",
+            _ if self.device.is_some() => "remap",
             _ => "reflink",
         };
         write!(f, " backend={backend} cloned_pages={}", self.cloned_pages)?;

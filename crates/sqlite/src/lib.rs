@@ -12,6 +12,8 @@
 //! # Back ends
 //!
 //! - *reflink*: at a checkpoint, runs of frames are cloned to the database with `FICLONERANGE` (XFS, btrfs and their kind).
+//! - *remap*: the database lies on an Onefold device without a file system in between, and its file only names the device (the
+//!   module `device`). A checkpoint has the device map pages of the database to those of frames.
 //! - *plain*: pages are written, as SQLite would. Every failed clone ends here, page by page; a file system that cannot clone is
 //!   asked once. Small commits that are synced one by one are written too, as clones would cost them more. On a device that maps equal blocks to one page the plain write costs no program, as both copies are aligned.
 //!
@@ -55,16 +57,20 @@
 //! The WAL header is one write of 32 bytes at the start of block 0, which has nothing else.
 
 mod backing;
+mod blocks;
 mod checkpoint;
 mod code;
 mod connection;
+mod device;
 mod error;
+mod export;
 mod ffi;
 mod header;
 mod layout;
 mod recover;
 mod wal;
 
-pub use error::RecoverError;
+pub use error::{DeviceError, RecoverError};
+pub use export::{Disk, Exported, attach, create, export};
 pub use layout::{Layout, Piece};
 pub use recover::{Recovered, recover, standard_wal};

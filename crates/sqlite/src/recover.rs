@@ -10,6 +10,7 @@ use std::path::Path;
 use onefold_units::convert::{index64, u64_from};
 
 use crate::backing::Recovering;
+use crate::device::Pointer;
 use crate::error::RecoverError;
 use crate::header::{self, FrameBytes, HeaderBytes, Kind};
 use crate::layout::Layout;
@@ -38,6 +39,9 @@ pub enum Recovered {
 /// Makes the WAL of a database a standard one, which any SQLite recovers when it opens the database.
 pub fn recover(database: &Path) -> Result<Recovered, RecoverError> {
     let file = Recovering::open(database)?;
+    if Pointer::parse(&file.start()?).is_some() {
+        return Err(RecoverError::OnDevice { database: database.to_owned() });
+    }
     let Some(wal) = file.wal()? else { return Ok(Recovered::NoWal) };
     let failed = |source| RecoverError::File { what: "read", path: file.wal_path(), source };
     let read = |buffer: &mut [u8], at| wal.read(buffer, at);
@@ -51,7 +55,7 @@ pub fn recover(database: &Path) -> Result<Recovered, RecoverError> {
     };
     let Some(layout) = layout else { return file.remove_wal().map(|()| Recovered::Removed) };
     let whole = layout.frames(wal.bytes().map_err(failed)?);
-    let aligned = Aligned { header: header::stock(start), layout };
+    let aligned = Aligned::new(start, layout);
     let frames = aligned.committed(whole, read).map_err(failed)?;
     if frames == 0 {
         return file.remove_wal().map(|()| Recovered::Removed);
@@ -72,7 +76,7 @@ pub fn standard_wal(aligned: &[u8]) -> Option<Vec<u8>> {
     };
     let start: &HeaderBytes = aligned.first_chunk()?;
     let Kind::Aligned(layout) = header::kind(start) else { return None };
-    let wal = Aligned { header: header::stock(*start), layout };
+    let wal = Aligned::new(*start, layout);
     let frames = wal.committed(layout.frames(u64_from(aligned.len())), read).ok()?;
     let mut standard = Vec::new();
     wal.write(frames, read, &mut standard).ok()?;
@@ -80,14 +84,24 @@ pub fn standard_wal(aligned: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// An aligned WAL by its header.
-struct Aligned {
+pub(crate) struct Aligned {
     header: HeaderBytes,
     layout: Layout,
 }
 
 impl Aligned {
+    /// The WAL with that header.
+    pub(crate) fn new(start: HeaderBytes, layout: Layout) -> Self {
+        Self { header: header::stock(start), layout }
+    }
+
+    /// Frames that are whole in so many bytes.
+    pub(crate) const fn frames(&self, bytes: u64) -> u64 {
+        self.layout.frames(bytes)
+    }
+
     /// Frames up to the last commit that follow each other.
-    fn committed(
+    pub(crate) fn committed(
         &self,
         frames: u64,
         read: impl Fn(&mut [u8], u64) -> io::Result<bool>,
@@ -109,7 +123,7 @@ impl Aligned {
     }
 
     /// Writes the standard WAL of that many frames.
-    fn write(
+    pub(crate) fn write(
         &self,
         frames: u64,
         read: impl Fn(&mut [u8], u64) -> io::Result<bool>,

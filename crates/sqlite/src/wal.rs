@@ -34,7 +34,7 @@ pub(crate) struct AlignedWal {
 
 impl AlignedWal {
     /// Makes an empty aligned WAL of whatever the file is.
-    pub(crate) fn create(medium: &impl Medium) -> Result<(), Code> {
+    pub(crate) fn create(medium: &dyn Medium) -> Result<(), Code> {
         let mut block = vec![0; index64(BLOCK_BYTES)];
         block[..32].copy_from_slice(&header::empty());
         medium.write_at(&block, 0)?;
@@ -48,7 +48,7 @@ impl AlignedWal {
     /// Reads as SQLite does: `false` if the WAL ends before, with zeroes for the rest.
     pub(crate) fn read(
         &mut self,
-        medium: &impl Medium,
+        medium: &dyn Medium,
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<bool, Code> {
@@ -76,7 +76,7 @@ impl AlignedWal {
     /// Writes as SQLite does. A write to the WAL header is all of it.
     pub(crate) fn write(
         &mut self,
-        medium: &impl Medium,
+        medium: &dyn Medium,
         bytes: &[u8],
         offset: u64,
     ) -> Result<(), Code> {
@@ -104,7 +104,7 @@ impl AlignedWal {
     }
 
     /// Cuts the WAL to that many bytes of the stock layout, never longer than it is.
-    pub(crate) fn truncate(&mut self, medium: &impl Medium, bytes: u64) -> Result<(), Code> {
+    pub(crate) fn truncate(&mut self, medium: &dyn Medium, bytes: u64) -> Result<(), Code> {
         if bytes < HEADER_BYTES {
             self.layout = None;
             return Self::create(medium);
@@ -117,7 +117,7 @@ impl AlignedWal {
     }
 
     /// Bytes of the stock layout: the header and every frame that is whole.
-    pub(crate) fn bytes(&mut self, medium: &impl Medium) -> Result<u64, Code> {
+    pub(crate) fn bytes(&mut self, medium: &dyn Medium) -> Result<u64, Code> {
         if self.header(medium)?.is_none() {
             return Ok(0);
         }
@@ -126,7 +126,7 @@ impl AlignedWal {
     }
 
     /// The header as SQLite knows it, if SQLite has written one. Keeps the page size.
-    fn header(&mut self, medium: &impl Medium) -> Result<Option<HeaderBytes>, Code> {
+    fn header(&mut self, medium: &dyn Medium) -> Result<Option<HeaderBytes>, Code> {
         let mut header = [0; 32];
         medium.read_at(&mut header, 0)?;
         self.layout = match header::kind(&header) {

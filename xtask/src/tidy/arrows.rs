@@ -51,7 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("serve", &["units", "device"]),
     ("crash", &["units", "format", "device"]),
-    ("sqlite", &["units"]),
+    ("sqlite", &["units", "format"]),
     (
         "try",
         &["units", "journal", "trace", "tracefile", "config", "sim", "device", "serve", "crash"],

@@ -93,8 +93,10 @@ pub(super) const OPEN_READONLY: c_int = 0x1;
 pub(super) const OPEN_READWRITE: c_int = 0x2;
 pub(super) const OPEN_MAIN_DB: c_int = 0x100;
 pub(super) const OPEN_WAL: c_int = 0x8_0000;
+pub(super) const SHM_UNLOCK: c_int = 1;
 pub(super) const POWERSAFE_OVERWRITE: c_int = 0x1000;
 
+pub(super) const FCNTL_SIZE_HINT: c_int = 5;
 pub(super) const FCNTL_PERSIST_WAL: c_int = 10;
 pub(super) const FCNTL_VFSNAME: c_int = 12;
 pub(super) const FCNTL_PRAGMA: c_int = 14;

@@ -6,19 +6,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use onefold_units::convert::index64;
+use rustix::io::Errno;
 
 use super::abi::{
     FCNTL_CKPT_DONE, FCNTL_CKPT_START, FCNTL_EXTERNAL_READER, FCNTL_LOCK_TIMEOUT,
-    FCNTL_PERSIST_WAL, FCNTL_PRAGMA, FCNTL_VFSNAME, File, IoMethods, Vfs,
+    FCNTL_PERSIST_WAL, FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_VFSNAME, File, IoMethods, SHM_UNLOCK,
+    Vfs,
 };
 use super::api::Api;
 use super::companion::Companion;
 use super::file::{Shared, Wrapped, lock};
 use super::os;
 use super::real::Real;
+use crate::backing::WalFile;
 use crate::checkpoint::{Bounds, Run, Step};
 use crate::code::Code;
 use crate::connection::{Connection, OpenWal};
+use crate::device::Device;
+use crate::layout::Layout;
+use crate::wal::Medium;
 
 /// A database of a connection.
 pub(super) struct Database {
@@ -34,12 +40,17 @@ pub(super) struct Database {
 }
 
 impl Database {
-    pub(super) fn new(below: *mut Vfs, name: &CStr) -> Self {
+    pub(super) fn new(below: *mut Vfs, name: &CStr, device: Option<Arc<Device>>) -> Self {
         let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
         // A name that came as a C string has no zero inside.
         let wal_name = CString::new([name.to_bytes(), b"-wal"].concat()).unwrap_or_default();
-        let shared = Arc::new(Mutex::new(Connection::default()));
+        let shared = Arc::new(Mutex::new(Connection { device, ..Connection::default() }));
         Self { shared, below, path, wal_name, companion: None, index: None }
+    }
+
+    /// The device, if the file names one.
+    fn device(&self) -> Option<Arc<Device>> {
+        lock(&self.shared).device.clone()
     }
 
     /// Who has the shared memory.
@@ -122,8 +133,80 @@ unsafe extern "C" fn write(file: *mut File, data: *const c_void, bytes: c_int, a
             return Code::OK;
         }
     }
+    if let Some(device) = connection.device.clone() {
+        drop(connection);
+        let (Ok(count), Ok(at)) = (usize::try_from(bytes), u64::try_from(at)) else {
+            return Code::WRITE.0;
+        };
+        // SAFETY: SQLite passes a buffer of that many bytes, which nobody writes meanwhile.
+        let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), count) };
+        return code(device.database().write_at(data, at));
+    }
     // SAFETY: the file below is open, and the arguments are those of SQLite.
     unsafe { (real.methods().write)(real.as_ptr(), data, bytes, at) }
+}
+
+unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, at: i64) -> c_int {
+    // SAFETY: SQLite reads a file that is open.
+    let (database, real) = unsafe { Wrapped::<Database>::parts(file) };
+    let Some(device) = database.device() else {
+        // SAFETY: the file below is open, and the arguments are those of SQLite.
+        return unsafe { (real.methods().read)(real.as_ptr(), buffer, bytes, at) };
+    };
+    let (Ok(count), Ok(at)) = (usize::try_from(bytes), u64::try_from(at)) else {
+        return Code::READ.0;
+    };
+    // SAFETY: SQLite passes a buffer of that many bytes, into which nobody else writes.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count) };
+    match device.database().read_at(buffer, at) {
+        Ok(true) => Code::OK,
+        Ok(false) => Code::SHORT_READ.0,
+        Err(Code(code)) => code,
+    }
+}
+
+unsafe extern "C" fn truncate(file: *mut File, bytes: i64) -> c_int {
+    // SAFETY: SQLite cuts a file that is open.
+    let (database, real) = unsafe { Wrapped::<Database>::parts(file) };
+    let Ok(bytes) = u64::try_from(bytes) else { return Code::WRITE.0 };
+    code(match database.device() {
+        Some(device) => device.database().truncate(bytes),
+        None => real.truncate(bytes),
+    })
+}
+
+unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
+    // SAFETY: SQLite syncs a file that is open.
+    let (database, real) = unsafe { Wrapped::<Database>::parts(file) };
+    match database.device() {
+        Some(device) => code(device.sync().map_err(|_| Code::SYNC)),
+        // SAFETY: the file below is open, and the flags are those of SQLite.
+        None => unsafe { (real.methods().sync)(real.as_ptr(), flags) },
+    }
+}
+
+unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
+    // SAFETY: SQLite asks about a file that is open.
+    let (database, real) = unsafe { Wrapped::<Database>::parts(file) };
+    let bytes = match database.device() {
+        Some(device) => device.database().bytes(),
+        None => real.bytes(),
+    };
+    match bytes.and_then(|bytes| i64::try_from(bytes).map_err(|_| Code::READ)) {
+        Ok(bytes) => {
+            // SAFETY: SQLite passes a place for the number.
+            unsafe { size.write(bytes) };
+            Code::OK
+        }
+        Err(Code(code)) => code,
+    }
+}
+
+const fn code(result: Result<(), Code>) -> c_int {
+    match result {
+        Ok(()) => Code::OK,
+        Err(Code(code)) => code,
+    }
 }
 
 /// Clones the page of a checkpoint, unless it has to be written.
@@ -136,36 +219,41 @@ fn is_cloned(
 ) -> bool {
     let Some(checkpoint) = &mut connection.checkpoint else { return false };
     let step = if connection.is_plain { Step::Write } else { checkpoint.step(bytes, offset) };
-    let run = match step {
+    let runs = match step {
         Step::Cloned => {
             connection.cloned_pages += 1;
             return true;
         }
-        Step::Clone(run) => Some(run),
-        Step::Write => None,
+        Step::Clone(runs) => runs,
+        Step::Write => Vec::new(),
     };
-    let is_done = run.is_some_and(|run| try_clone(connection, real, database, run));
+    let is_done = !runs.is_empty() && try_clone(connection, real, database, &runs, bytes);
     if !is_done {
         connection.written_pages += 1;
     }
     if let Some(checkpoint) = &mut connection.checkpoint {
-        checkpoint.note(run.filter(|_| is_done));
+        checkpoint.note(if is_done { runs } else { Vec::new() });
     }
     is_done
 }
 
-/// Clones a run, or says in the connection why it cannot be.
-fn try_clone(connection: &mut Connection, real: Real, database: &Database, run: Run) -> bool {
+/// Clones runs, or says in the connection why that cannot be. `bytes` are those of the first page.
+fn try_clone(
+    connection: &mut Connection,
+    real: Real,
+    database: &Database,
+    runs: &[Run],
+    bytes: &[u8],
+) -> bool {
     let Some(OpenWal { view, file }) = &connection.wal else { return false };
-    let Some(layout) = view.layout() else { return false };
-    let Some(descriptor) = os::descriptor(&real, &database.path) else {
-        connection.note_refused(rustix::io::Errno::BADF);
-        return false;
+    let (Some(layout), Some(first)) = (view.layout(), runs.first()) else { return false };
+    let cloned = match &connection.device {
+        Some(device) => device
+            .clone_runs(layout, runs, bytes)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOTSUP)),
+        None => clone_range(layout, file, real, database, first),
     };
-    let page_bytes = layout.page_bytes();
-    let source = layout.page_at(u64::from(run.frame));
-    let target = u64::from(run.page - 1) * page_bytes;
-    match os::clone_range(file, source, u64::from(run.pages) * page_bytes, descriptor, target) {
+    match cloned {
         Ok(()) => {
             connection.clone_calls += 1;
             connection.cloned_pages += 1;
@@ -176,6 +264,21 @@ fn try_clone(connection: &mut Connection, real: Real, database: &Database, run: 
             false
         }
     }
+}
+
+/// Has the file system clone a run.
+fn clone_range(
+    layout: Layout,
+    wal: &WalFile,
+    real: Real,
+    database: &Database,
+    run: &Run,
+) -> Result<(), Errno> {
+    let descriptor = os::descriptor(&real, &database.path).ok_or(Errno::BADF)?;
+    let page_bytes = layout.page_bytes();
+    let source = layout.page_at(u64::from(run.frame));
+    let target = u64::from(run.page - 1) * page_bytes;
+    os::clone_range(wal, source, u64::from(run.pages) * page_bytes, descriptor, target)
 }
 
 unsafe extern "C" fn file_control(file: *mut File, op: c_int, argument: *mut c_void) -> c_int {
@@ -194,6 +297,12 @@ unsafe extern "C" fn file_control(file: *mut File, op: c_int, argument: *mut c_v
             // SAFETY: SQLite passes a number with this operation.
             unsafe { argument.cast::<c_int>().write(0) };
             return Code::OK;
+        }
+        // The file below is a pointer, and must not grow.
+        FCNTL_SIZE_HINT if let Some(device) = database.device() => {
+            // SAFETY: SQLite passes a number with this operation.
+            let bytes = unsafe { argument.cast::<i64>().read() };
+            return code(device.grow(u64::try_from(bytes).unwrap_or(0)));
         }
         FCNTL_CKPT_START => {
             let bounds = database.bounds();
@@ -271,6 +380,9 @@ unsafe extern "C" fn shm_map(
     code
 }
 
+/// The lock of whoever writes to the WAL.
+const WRITE_LOCK: c_int = 0;
+
 unsafe extern "C" fn shm_lock(file: *mut File, offset: c_int, n: c_int, flags: c_int) -> c_int {
     // SAFETY: SQLite calls with a file that is open.
     let (database, real) = unsafe { Wrapped::<Database>::parts(file) };
@@ -278,6 +390,13 @@ unsafe extern "C" fn shm_lock(file: *mut File, offset: c_int, n: c_int, flags: c
         Ok(holder) => holder,
         Err(Code(code)) => return code,
     };
+    if flags & SHM_UNLOCK != 0
+        && offset == WRITE_LOCK
+        && let Some(device) = database.device()
+        && device.settle().is_err()
+    {
+        return Code::WRITE.0;
+    }
     let Some(lock) = holder.methods().shm_lock else { return Code::LOCK.0 };
     // SAFETY: the file is open, and the arguments are those of SQLite.
     unsafe { lock(holder.as_ptr(), offset, n, flags) }
@@ -317,10 +436,6 @@ macro_rules! forward {
 }
 
 forward! {
-    read = read(buffer: *mut c_void, bytes: c_int, at: i64) -> c_int;
-    truncate = truncate(bytes: i64) -> c_int;
-    sync = sync(flags: c_int) -> c_int;
-    file_size = file_size(size: *mut i64) -> c_int;
     lock_file = lock(level: c_int) -> c_int;
     unlock = unlock(level: c_int) -> c_int;
     check_reserved_lock = check_reserved_lock(result: *mut c_int) -> c_int;
@@ -335,7 +450,12 @@ unsafe extern "C" fn fetch(
     memory: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: SQLite calls with a file that is open.
-    let (_, real) = unsafe { Wrapped::<Database>::parts(file) };
+    let (database, real) = unsafe { Wrapped::<Database>::parts(file) };
+    if database.device().is_some() {
+        // SAFETY: SQLite passes a place for an address; none means that it has to read.
+        unsafe { memory.write(std::ptr::null_mut()) };
+        return Code::OK;
+    }
     let Some(fetch) = real.methods().fetch else { return Code::READ.0 };
     // SAFETY: the file below is open, and the arguments are those of SQLite.
     unsafe { fetch(real.as_ptr(), at, bytes, memory) }

@@ -2,8 +2,10 @@
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use onefold_units::convert::index64;
 
 use super::abi::{File, OPEN_MAIN_DB, OPEN_READONLY, OPEN_WAL, POWERSAFE_OVERWRITE, Syscall, Vfs};
 use super::api::Api;
@@ -15,7 +17,9 @@ use super::wal::{self, Wal};
 use crate::backing::WalFile;
 use crate::code::Code;
 use crate::connection::{Choice, Connection, Facts, OpenWal, Stock, choose};
-use crate::header;
+use crate::device::{self, Device, Pointer};
+use crate::header::{self, Kind};
+use crate::layout::BLOCK_BYTES;
 use crate::wal::{AlignedWal, Medium};
 
 const NAME: &CStr = c"onefold";
@@ -92,7 +96,6 @@ macro_rules! forward {
 }
 
 forward! {
-    delete(name: *const c_char, sync_folder: c_int) -> c_int;
     access(name: *const c_char, flags: c_int, result: *mut c_int) -> c_int;
     full_pathname(name: *const c_char, bytes: c_int, full: *mut c_char) -> c_int;
     dl_open(name: *const c_char) -> *mut c_void;
@@ -107,6 +110,23 @@ forward! {
     set_system_call(name: *const c_char, call: Syscall) -> c_int;
     system_call(name: *const c_char) -> Syscall;
     next_system_call(name: *const c_char) -> *const c_char;
+}
+
+/// Deletes a file. With the name of a WAL goes the WAL of a device.
+unsafe extern "C" fn delete(vfs: *mut Vfs, name: *const c_char, sync_folder: c_int) -> c_int {
+    // SAFETY: SQLite calls with the VFS `onefold`.
+    let (below, unix) = unsafe { unix(vfs) };
+    // SAFETY: SQLite passes a name that ends with a zero.
+    let path = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let database =
+        path.strip_suffix(b"-wal").map(|database| Path::new(OsStr::from_bytes(database)));
+    if let Some(device) = database.and_then(device::opened)
+        && device.delete_wal().is_err()
+    {
+        return Code::DELETE.0;
+    }
+    // SAFETY: the arguments are those of SQLite.
+    unsafe { (unix.delete)(below, name, sync_folder) }
 }
 
 /// Opens a file. Databases and WALs become files of this VFS, all others are those of the VFS below.
@@ -144,7 +164,14 @@ unsafe extern "C" fn open(
     // SAFETY: SQLite passes a name that ends with a zero.
     let path = unsafe { CStr::from_ptr(name) };
     if flags & OPEN_MAIN_DB != 0 {
-        let state = Database::new(below, path);
+        let device = match device_of(real, path) {
+            Ok(device) => device,
+            Err(Code(code)) => {
+                real.close();
+                return code;
+            }
+        };
+        let state = Database::new(below, path, device);
         // SAFETY: the memory is that of a file of this VFS, and these are the methods of databases.
         unsafe { Wrapped::fill(file, &database::METHODS, state) };
         return Code::OK;
@@ -166,6 +193,17 @@ unsafe extern "C" fn open(
     }
 }
 
+/// The device of a database, if its file names one.
+fn device_of(real: Real, path: &CStr) -> Result<Option<Arc<Device>>, Code> {
+    let mut start = [0; index64(BLOCK_BYTES)];
+    real.read_at(&mut start, 0)?;
+    let end = start.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let Some(pointer) = Pointer::parse(&start[..end]) else { return Ok(None) };
+    let database = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let opened = pointer.and_then(|pointer| device::open(database, &pointer));
+    opened.map(Some).map_err(|_| Code::CANTOPEN)
+}
+
 /// Decides how a WAL is used, which the VFS below has opened.
 fn open_wal(
     real: Real,
@@ -183,6 +221,17 @@ fn open_wal(
     (connection.wal, connection.stock) = (None, None);
     let lock = file.lock().map_err(|_| Code::LOCK)?;
     let mut start = [0; 32];
+    if let Some(device) = connection.device.clone() {
+        device.wal().read_at(&mut start, 0)?;
+        // Nobody but this VFS writes there (invariant 1 of `device`).
+        if !matches!(header::kind(&start), Kind::Aligned(_) | Kind::Empty) {
+            return Err(Code::CANTOPEN);
+        }
+        drop(lock);
+        connection.wal = Some(OpenWal { view: AlignedWal::default(), file });
+        drop(connection);
+        return Ok(Wal::new(shared));
+    }
     real.read_at(&mut start, 0)?;
     let is_live = || os::is_live(&shared_memory(name)).map_err(|_| Code::SHM_OPEN);
     let facts = Facts {

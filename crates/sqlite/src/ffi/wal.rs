@@ -7,6 +7,7 @@ use super::file::{Shared, Wrapped, lock};
 use super::real::Real;
 use crate::code::Code;
 use crate::connection::{Connection, OpenWal};
+use crate::device::Device;
 use crate::layout::HEADER_BYTES;
 use crate::wal::Medium;
 
@@ -54,6 +55,14 @@ unsafe extern "C" fn close(file: *mut File) -> c_int {
     real.close()
 }
 
+/// Does something with the bytes of a WAL, wherever they lie.
+fn with_medium<T>(device: Option<&Device>, real: Real, act: impl FnOnce(&dyn Medium) -> T) -> T {
+    match device {
+        Some(device) => act(&device.wal()),
+        None => act(&real),
+    }
+}
+
 /// Reads, with what a checkpoint has to know.
 fn read_into(
     connection: &mut Connection,
@@ -61,9 +70,10 @@ fn read_into(
     buffer: &mut [u8],
     offset: u64,
 ) -> Result<bool, Code> {
-    let Connection { wal, checkpoint, .. } = connection;
+    let Connection { wal, checkpoint, device, .. } = connection;
     let Some(OpenWal { view, .. }) = wal else { return real.read_at(buffer, offset) };
-    let is_whole = view.read(&real, buffer, offset)?;
+    let fill = |medium: &dyn Medium| view.read(medium, buffer, offset);
+    let is_whole = with_medium(device.as_deref(), real, fill)?;
     if let Some(checkpoint) = checkpoint.as_mut().filter(|_| is_whole) {
         checkpoint.note_read(buffer, offset);
     }
@@ -92,12 +102,13 @@ fn write_from(
     bytes: &[u8],
     offset: u64,
 ) -> Result<(), Code> {
-    let Some(OpenWal { view, file }) = &mut connection.wal else {
+    let Connection { wal, device, .. } = connection;
+    let Some(OpenWal { view, file }) = wal else {
         return real.write_at(bytes, offset);
     };
     let is_header = offset < HEADER_BYTES;
     let _others_wait = is_header.then(|| file.lock()).transpose().map_err(|_| Code::LOCK)?;
-    view.write(&real, bytes, offset)
+    with_medium(device.as_deref(), real, |medium| view.write(medium, bytes, offset))
 }
 
 unsafe extern "C" fn write(file: *mut File, data: *const c_void, bytes: c_int, at: i64) -> c_int {
@@ -116,10 +127,13 @@ unsafe extern "C" fn truncate(file: *mut File, bytes: i64) -> c_int {
     let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
     let Ok(bytes) = u64::try_from(bytes) else { return Code::WRITE.0 };
     let mut connection = lock(&wal.shared);
-    let Some(OpenWal { view, file }) = &mut connection.wal else {
+    let Connection { wal, device, .. } = &mut *connection;
+    let Some(OpenWal { view, file }) = wal else {
         return code(real.truncate(bytes));
     };
-    code(file.lock().map_err(|_| Code::LOCK).and_then(|_lock| view.truncate(&real, bytes)))
+    let cut = |medium: &dyn Medium| view.truncate(medium, bytes);
+    let locked = file.lock().map_err(|_| Code::LOCK);
+    code(locked.and_then(|_lock| with_medium(device.as_deref(), real, cut)))
 }
 
 unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
@@ -127,6 +141,9 @@ unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
     let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
     let mut connection = lock(&wal.shared);
     connection.wal_syncs = connection.wal_syncs.saturating_add(1);
+    if let Some(device) = &connection.device {
+        return code(device.sync().map_err(|_| Code::SYNC));
+    }
     drop(connection);
     // SAFETY: the file below is open, and the flags are those of SQLite.
     unsafe { (real.methods().sync)(real.as_ptr(), flags) }
@@ -136,8 +153,11 @@ unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
     // SAFETY: SQLite asks about a file that is open.
     let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
     let mut connection = lock(&wal.shared);
-    let bytes = match &mut connection.wal {
-        Some(OpenWal { view, .. }) => view.bytes(&real),
+    let Connection { wal, device, .. } = &mut *connection;
+    let bytes = match wal {
+        Some(OpenWal { view, .. }) => {
+            with_medium(device.as_deref(), real, |medium| view.bytes(medium))
+        }
         None => real.bytes(),
     };
     match bytes.and_then(|bytes| i64::try_from(bytes).map_err(|_| Code::READ)) {

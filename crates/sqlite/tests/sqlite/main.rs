@@ -3,6 +3,7 @@
 mod clones;
 mod common;
 mod crash;
+mod device;
 mod full;
 mod layouts;
 mod model;

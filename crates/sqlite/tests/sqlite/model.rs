@@ -1,7 +1,7 @@
 //! Random SQL on two databases of the same SQLite, one through the extension: each step has the same result, and the files
 //! are equal to the byte after a clean close.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use onefold_units::Rng;
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use crate::common::{ONEFOLD, STOCK, blob, count, create, open, text};
 
 const CONNECTIONS: usize = 3;
 const STEPS: u64 = 250;
-const CONTENTS: &str = "SELECT count(*) || ':' || ifnull(sum(n * length(b)), 0) || ':' || \
+pub(crate) const CONTENTS: &str = "SELECT count(*) || ':' || ifnull(sum(n * length(b)), 0) || ':' || \
                         ifnull(group_concat(substr(hex(b), 1, 16)), '') FROM (SELECT * FROM rows ORDER BY n)";
 
 /// Connections on one database.
@@ -87,6 +87,14 @@ fn random_step(random: &mut Rng) -> Step {
 /// Runs one seed in a folder, and returns the pages that were cloned by connections that were left at the end.
 pub(crate) fn compare(folder: &Path, seed: u64, page_bytes: u32) -> u64 {
     let paths = [folder.join(format!("onefold-{seed}")), folder.join(format!("stock-{seed}"))];
+    let cloned = compare_steps(&paths, seed, page_bytes);
+    let [left, right] = paths.map(|path| std::fs::read(path).unwrap());
+    assert!(left == right, "seed {seed}, page size {page_bytes}: the files differ");
+    cloned
+}
+
+/// The same with databases at these paths, whose files are not compared.
+pub(crate) fn compare_steps(paths: &[PathBuf; 2], seed: u64, page_bytes: u32) -> u64 {
     let mut onefold = Side::new(&paths[0], ONEFOLD, page_bytes);
     let mut stock = Side::new(&paths[1], STOCK, page_bytes);
     let mut random = Rng::fork(seed, u64::from(page_bytes));
@@ -105,11 +113,7 @@ pub(crate) fn compare(folder: &Path, seed: u64, page_bytes: u32) -> u64 {
     }
     let check = text(&onefold.connections[0], "PRAGMA integrity_check");
     assert_eq!(check, text(&stock.connections[0], "PRAGMA integrity_check"));
-    let cloned = onefold.connections.iter().map(|database| count(database, "cloned_pages")).sum();
-    drop((onefold, stock));
-    let [left, right] = paths.map(|path| std::fs::read(path).unwrap());
-    assert!(left == right, "seed {seed}, page size {page_bytes}: the files differ");
-    cloned
+    onefold.connections.iter().map(|database| count(database, "cloned_pages")).sum()
 }
 
 #[test]
