@@ -70,6 +70,21 @@ database: ## Kill a served device under a database again and again (BUDGET=short
 	scripts/db-plain.sh
 	scripts/db-crash.sh $(BUDGET)
 
+.PHONY: write-once
+write-once: ## Flash programs of SQLite, copies and stores with all that saves writes: simulated, then served (the latter as root)
+	cargo build --release --locked --package onefold --package onefold-sqlite
+	for study in write-once write-once-remaps; do \
+	  target/release/onefold study run studies/$$study.toml --results target/$$study && \
+	  target/release/onefold study check studies/$$study.toml --results target/$$study || exit 1; \
+	done
+	LIBRARY=target/release/libonefold_sqlite.so scripts/write_once_sqlite.py --served target/release/onefold --fs ext4,device
+	scripts/write_once_copies.py --set ftl.remap=lh --set dedup.scope=reads --set dedup.hash=xxh3 --set ftl.zeroes=unmap
+
+.PHONY: write-once-crash
+write-once-crash: ## SQLite with the extension under kills of drive and program, beside stock SQLite (BUDGET=short|full|KILLS; root)
+	cargo build --release --locked --package onefold --package onefold-sqlite
+	scripts/write_once_crash.py $(BUDGET)
+
 .PHONY: guest
 guest: ## The kernel's dm-zoned beside ours, in a guest (skipped without QEMU)
 	scripts/guest.sh
@@ -143,3 +158,4 @@ crash-short:
 	scripts/known_cuts.py short sqlite-full sqlite-extra rename onefold
 database-short:
 	$(MAKE) --no-print-directory database BUDGET=short
+	scripts/write_once_crash.py short

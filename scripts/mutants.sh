@@ -598,7 +598,7 @@ ssd|copies-staged|../../ftl/src/staging.rs|s/contents\.forget\(slot\);/let _ = c
 ssd|copies-trimmed|dedup.rs|s/dedup\.set_known\(unit\.lpn, 1, UNKNOWN\);/let _ = dedup;/|a unit that was unmapped holds no content
 ssd|zeroes-kept|dedup.rs|s/let done = ftl\.write_zeroes\(at, unit\.lpn\)\?;/let done = at.ready;/|zeroes replace what a unit held
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
-sqlite|small-cloned|connection.rs|s/if frames < syncs\.saturating_mul\(CLONED_FRAMES_PER_SYNC\)/if frames < syncs.min(0)/|small commits that are synced one by one are written
+sqlite|small-cloned|connection.rs|s/&& frames < syncs\.saturating_mul\(CLONED_FRAMES_PER_SYNC\)/\&\& frames < syncs.min(0)/|small commits that are synced one by one are written
 sqlite|marker-stock|header.rs|s/const EMPTY: u32 = 0x4f46_5730;/const EMPTY: u32 = 3_007_000;/|SQLite without the extension refuses an empty aligned WAL
 sqlite|marker-gone|wal.rs|s/return Self::create\(medium\);/return medium.truncate(0);/|a truncation leaves the header of an aligned WAL
 sqlite|shared-memory|ffi/database.rs|s/if lock\(&self\.shared\)\.wal\.is_none\(\) \{/if !lock(\&self.shared).to_string().is_empty() {/|the shared memory of an aligned WAL is not that of a stock one
@@ -611,6 +611,15 @@ sqlite|ahead-oldest|checkpoint.rs|s/u32::MAX - frame\)/*frame)/|what is cloned a
 sqlite|ahead-unsafe|checkpoint.rs|s/let frames = bounds\.copied_frames\.\.bounds\.safe_frames;/let frames = bounds.copied_frames..bounds.safe_frames.max(6);/|what is cloned ahead may be copied
 sqlite|group-ends|checkpoint.rs|s/\*\*ahead == expected\n\s*&& self.*?\* self\.layout\.page_bytes\(\)/**ahead == expected/s|a run ends with its group
 sqlite|clone-failed|ffi/database.rs|s/(connection\.note_refused\(error\);\n\s*)false/$1true/|a page that cannot be cloned is written
+sqlite|device-commit-held|device.rs|s/if ends \|\| at == 0 \{/if at == 0 {/|a commit on a device writes what was held back
+sqlite|device-held-unseen|device.rs|s/bytes \} in held \{/bytes } in held.into_iter().take(0) {/|what is held back is read
+sqlite|device-sync-held|device.rs|s/self\.settle\(\)\?;\n(\s*self\.blocks\.sync)/$1/|a sync of a device writes what was held back
+sqlite|device-size|device.rs|s/if bytes > self\.database_bytes_max\(\) \{/if bytes > u64::MAX - 1 {/|a database does not grow beyond its device
+sqlite|device-label|device.rs|s/self\.blocks\.write\(&label\.encode\(\), 0\)\.map_err\(\|error\| write_code\(&error\)\)\?;//|the size of a database is in its label
+sqlite|device-unread|device.rs|s/if found == content \{/if found.len() == content.len() {/|a remap counts once its first page was read
+sqlite|device-twins|device.rs|s/if !blocks\.is_equal\(twins\)\? \{/if !blocks.is_equal(twins)? \&\& label.id == 0 {/|a control export of another device is found
+sqlite|device-wal-kept|device.rs|s/(\(state\.part, state\.run\) = \(None, None\);\n\s*)self\.blocks\.write\(&empty_wal\(\), WAL_AT\)\?;/$1/|a WAL that is deleted is not replayed
+sqlite|ahead-first|checkpoint.rs|s/at \+= index\(pages\);/at += 1;/|runs that go ahead together do not overlap
 sqlite|commit-only|recover.rs|s/if header::is_commit\(&head\)/if header::page_number(\&head) > 0/|a recovery ends with a commit
 sqlite|chain-only|header.rs|s/\(belongs && after\.is_at\(frame, 16\)\)/belongs/|a recovery follows the checksums
 TABLE

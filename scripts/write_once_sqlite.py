@@ -2,7 +2,7 @@
 """What SQLite writes to its device, as it is and with the extension of `onefold-sqlite`.
 
     scripts/write_once_sqlite.py [--updates N] [--rows N] [--fs xfs,btrfs,ext4] [--only LOAD]
-        [--served ONEFOLD [--latency model] [--set KEY=VALUE]..]
+        [--cache MIB] [--served ONEFOLD [--latency model] [--set KEY=VALUE]..]
 
 Each row of the table is a new file system of 1 GiB on a loop device, and a process of the SQLite that Python has: a table of rows of
 3.9 KB, then random updates, auto-checkpoint 1000. Writes are those of the loop device (/sys/block/*/stat) from the first update until
@@ -94,6 +94,7 @@ def child(path: Path, library: Path | None, device: str, served: Path | None, sy
     os.sync()
     before, start = counters(device, served), time.monotonic()
     store.execute(f"pragma synchronous={synchronous}")
+    store.execute(f"pragma cache_size=-{1024 * int(os.environ['CACHE_MIB'])}")
     load(store, rows, updates, group)
     told = store.execute("pragma onefold").fetchone() if library else None
     store.close()
@@ -192,13 +193,14 @@ def main() -> int:
     parser.add_argument("--only", default="", help="loads whose name begins so")
     parser.add_argument("--served", default="", help="binary that serves the drive")
     parser.add_argument("--set", action="append", default=[], help="keys of a served drive that sees copies")
+    parser.add_argument("--cache", type=int, default=2, metavar="MIB", help="SQLite's own cache; 2 is its default")
     parser.add_argument("--latency", choices=("none", "model"), default="none", help="of a served drive: at once, or as the modelled one would")
     options = parser.parse_args()
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         print("skipped: writes of SQLite (root and loop devices)")
         return 0
     options.set = options.set or ["ftl.remap=lh", "dedup.scope=writes", "dedup.hash=xxh3"]
-    os.environ["ONEFOLD"] = options.served
+    os.environ["ONEFOLD"], os.environ["CACHE_MIB"] = options.served, str(options.cache)
     options.python = interpreter()
     if options.python is None:
         print("skipped: writes of SQLite (a Python whose SQLite loads extensions)")

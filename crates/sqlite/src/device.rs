@@ -14,9 +14,10 @@
 //! # Invariants
 //!
 //! 1. The WAL begins with the header of an aligned WAL from `format` on. What the last connection deletes is only the frames.
-//! 2. A write of a part of a block is held back ([`Part`]) until a part of another block is written, a transaction ends (the
-//!    header of its last frame, or the end of the lock on the WAL), or SQLite syncs. Only the connection that writes has one,
-//!    under SQLite's lock on the WAL; and what is held belongs to no transaction that is committed.
+//! 2. Writes to the WAL are held back ([`Held`]): a part of a block until a part of another block is written, and blocks that
+//!    follow each other up to [`RUN_BYTES_MAX`]. All is written when a transaction ends (the header of its last frame and the
+//!    page after that, or the end of the lock on the WAL), and when SQLite syncs. Only the connection that writes holds
+//!    something, under SQLite's lock on the WAL; and what is held belongs to no transaction that is committed.
 //! 3. No byte behind [`Label::database_bytes`] is part of the database. The label grows before what is behind its end is written,
 //!    and is durable with the next sync, as the size of a file is.
 //! 4. A block of 4 KiB is written as a whole or not at all: an Onefold device promises that.
@@ -66,28 +67,63 @@ pub(crate) struct Device<B = Direct> {
     state: Mutex<State>,
 }
 
+/// Most bytes of blocks that are held back.
+const RUN_BYTES_MAX: usize = 1 << 20;
+
 #[derive(Debug)]
 struct State {
     label: Label,
-    part: Option<Part>,
+    /// A block of which a part was written.
+    part: Option<Held>,
+    /// Whole blocks that follow each other.
+    run: Option<Held>,
+    /// The last frame header was that of a commit: its page ends the transaction.
+    is_commit: bool,
 }
 
-/// A block of which a part was written (invariant 2).
-#[derive(Debug, Clone)]
-struct Part {
+/// Blocks that were written, but not to the disk (invariant 2).
+#[derive(Debug)]
+struct Held {
     at: u64,
-    bytes: Box<[u8; BLOCK]>,
+    bytes: Vec<u8>,
 }
 
-impl Part {
-    /// Puts what it has of `at..` into `buffer`.
-    fn overlay(&self, buffer: &mut [u8], at: u64) {
-        let from = at.max(self.at);
-        let to = (at + u64_from(buffer.len())).min(self.at + BLOCK_BYTES);
-        if from < to {
+impl Held {
+    fn end(&self) -> u64 {
+        self.at + u64_from(self.bytes.len())
+    }
+
+    /// What it has of a range.
+    fn within(&self, at: u64, bytes: usize) -> Option<Self> {
+        let (from, to) = (at.max(self.at), (at + u64_from(bytes)).min(self.end()));
+        (from < to).then(|| {
             let held = &self.bytes[index64(from - self.at)..index64(to - self.at)];
-            buffer[index64(from - at)..index64(to - at)].copy_from_slice(held);
+            Self { at: from, bytes: held.to_vec() }
+        })
+    }
+
+    /// Puts bytes where they belong. `false` if they neither lie in it nor follow it, or there would be too many.
+    fn take(&mut self, bytes: &[u8], at: u64) -> bool {
+        let Some(from) = at.checked_sub(self.at).map(index64) else { return false };
+        let to = from + bytes.len();
+        if from > self.bytes.len() || to > RUN_BYTES_MAX {
+            return false;
         }
+        self.bytes.resize(self.bytes.len().max(to), 0);
+        self.bytes[from..to].copy_from_slice(bytes);
+        true
+    }
+}
+
+impl State {
+    const fn new(label: Label) -> Self {
+        Self { label, part: None, run: None, is_commit: false }
+    }
+
+    /// What is held of a range.
+    fn held(&self, at: u64, bytes: usize) -> Vec<Held> {
+        let all = [&self.run, &self.part].into_iter().flatten();
+        all.filter_map(|held| held.within(at, bytes)).collect()
     }
 }
 
@@ -102,7 +138,7 @@ impl<B: Blocks> Device<B> {
     /// Makes an empty database on a disk, which loses what it held.
     pub(crate) fn format(blocks: B, id: u128, wal_bytes: u64) -> io::Result<Self> {
         let label = Label { id, wal_bytes, database_bytes: 0 };
-        let device = Self { blocks, wal_bytes, state: Mutex::new(State { label, part: None }) };
+        let device = Self { blocks, wal_bytes, state: Mutex::new(State::new(label)) };
         let mut twin = [0; BLOCK];
         twin[..16].copy_from_slice(&id.to_le_bytes());
         for at in [TWINS_AT, TWINS_AT + BLOCK_BYTES] {
@@ -122,7 +158,7 @@ impl<B: Blocks> Device<B> {
         if !blocks.is_equal(twins)? {
             return Ok(None);
         }
-        let state = Mutex::new(State { label, part: None });
+        let state = Mutex::new(State::new(label));
         Ok(Some(Self { blocks, wal_bytes: label.wal_bytes, state }))
     }
 
@@ -180,12 +216,15 @@ impl<B: Blocks> Device<B> {
 
     /// Writes what is held back.
     pub(crate) fn settle(&self) -> io::Result<()> {
-        self.write_held(&mut self.state())
+        let mut state = self.state();
+        self.write_held(&mut state.run)?;
+        self.write_held(&mut state.part)
     }
 
     /// The WAL as the last connection leaves it, durable.
     pub(crate) fn delete_wal(&self) -> io::Result<()> {
-        self.state().part = None;
+        let mut state = self.state();
+        (state.part, state.run) = (None, None);
         self.blocks.write(&empty_wal(), WAL_AT)?;
         self.blocks.sync()
     }
@@ -231,17 +270,18 @@ impl<B: Blocks> Device<B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_held(&self, state: &mut State) -> io::Result<()> {
-        if let Some(part) = &state.part {
-            self.blocks.write(part.bytes.as_slice(), part.at)?;
-            state.part = None;
+    fn write_held(&self, held: &mut Option<Held>) -> io::Result<()> {
+        if let Some(blocks) = held {
+            self.blocks.write(&blocks.bytes, blocks.at)?;
+            *held = None;
         }
         Ok(())
     }
 
     /// Fills `buffer` from a place of the disk.
     fn read(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        let part = self.state().part.clone();
+        // What is written to the disk meanwhile has these bytes too.
+        let held = self.state().held(at, buffer.len());
         let (first, end) = (at / BLOCK_BYTES * BLOCK_BYTES, at + u64_from(buffer.len()));
         if first == at && end.is_multiple_of(BLOCK_BYTES) {
             self.blocks.read(buffer, at)?;
@@ -251,45 +291,55 @@ impl<B: Blocks> Device<B> {
             let from = index64(at - first);
             buffer.copy_from_slice(&whole[from..from + buffer.len()]);
         }
-        if let Some(part) = part {
-            part.overlay(buffer, at);
+        for Held { at: held_at, bytes } in held {
+            let from = index64(held_at - at);
+            buffer[from..from + bytes.len()].copy_from_slice(&bytes);
         }
         Ok(())
     }
 
-    /// Writes to a place of the disk; parts of blocks are held back.
+    /// Writes to a place of the disk, which is held back.
     fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        let mut state = self.state();
         let (mut left, mut at) = (bytes, at);
         while !left.is_empty() {
             let to_end = index64(BLOCK_BYTES - at % BLOCK_BYTES);
             let is_whole = at.is_multiple_of(BLOCK_BYTES) && left.len() >= BLOCK;
             let count = if is_whole { left.len() / BLOCK * BLOCK } else { to_end.min(left.len()) };
-            let (now, after) = left.split_at(count);
+            let (now, after) = left.split_at(count.min(RUN_BYTES_MAX));
             if is_whole {
-                self.write_whole(now, at)?;
+                self.hold_whole(&mut state, now, at)?;
             } else {
-                self.write_part(now, at)?;
+                self.hold_part(&mut state, now, at)?;
             }
-            (left, at) = (after, at + u64_from(count));
+            at += u64_from(now.len());
+            left = after;
         }
         Ok(())
     }
 
-    fn write_whole(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+    fn hold_whole(&self, state: &mut State, bytes: &[u8], at: u64) -> io::Result<()> {
         let end = at + u64_from(bytes.len());
-        self.state().part.take_if(|part| (at..end).contains(&part.at));
-        self.blocks.write(bytes, at)
+        state.part.take_if(|part| (at..end).contains(&part.at));
+        if !state.run.as_mut().is_some_and(|run| run.take(bytes, at)) {
+            self.write_held(&mut state.run)?;
+            state.run = Some(Held { at, bytes: bytes.to_vec() });
+        }
+        Ok(())
     }
 
-    fn write_part(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+    fn hold_part(&self, state: &mut State, bytes: &[u8], at: u64) -> io::Result<()> {
         let within = index64(at % BLOCK_BYTES);
         let block_at = at - u64_from(within);
-        let mut state = self.state();
         if state.part.as_ref().is_none_or(|part| part.at != block_at) {
-            self.write_held(&mut state)?;
-            let mut block = Box::new([0; BLOCK]);
-            self.blocks.read(block.as_mut_slice(), block_at)?;
-            state.part = Some(Part { at: block_at, bytes: block });
+            self.write_held(&mut state.part)?;
+            // The rest of the block may be held itself.
+            if state.run.as_ref().is_some_and(|run| (run.at..run.end()).contains(&block_at)) {
+                self.write_held(&mut state.run)?;
+            }
+            let mut block = vec![0; BLOCK];
+            self.blocks.read(&mut block, block_at)?;
+            state.part = Some(Held { at: block_at, bytes: block });
         }
         if let Some(part) = &mut state.part {
             part.bytes[within..within + bytes.len()].copy_from_slice(bytes);
@@ -326,9 +376,12 @@ impl<B: Blocks> Medium for WalRegion<'_, B> {
         if at.saturating_add(u64_from(bytes.len())) > self.0.wal_bytes {
             return Err(Code::FULL);
         }
+        let device = self.0;
         let is_commit = <&FrameBytes>::try_from(bytes).is_ok_and(header::is_commit);
-        let written = self.0.write(bytes, WAL_AT + at);
-        let settled = written.and_then(|()| if is_commit { self.0.settle() } else { Ok(()) });
+        let ends = std::mem::replace(&mut device.state().is_commit, is_commit) || is_commit;
+        let written = device.write(bytes, WAL_AT + at);
+        // The first block is the header of the WAL.
+        let settled = written.and_then(|()| if ends || at == 0 { device.settle() } else { Ok(()) });
         settled.map_err(|error| write_code(&error))
     }
 
