@@ -2,8 +2,9 @@
 """Runs the simulator of two binaries on everything that it can be, and says where their results differ.
 
 A change of the simulator's structure may change no result: all fields but CPU time and the version have to be equal to the last digit.
-Every preset under three loads, volumes and zoned volumes of every mode, stacks of several layers, tenants, traces in every mode of replay, and
-runs with a warm-up.
+Every preset under three loads, every preset into garbage collection with every victim policy, devices in every way of buffering, remapping,
+deduplication, placement, timing and faults, volumes and zoned volumes of every mode, stacks of several layers, tenants, traces in every mode of
+replay, and runs with a warm-up.
 
     scripts/digests.py OLD NEW              paths of two binaries; ends with 1 if a result differs
     scripts/digests.py OLD NEW --only zoned those whose name has this in it
@@ -26,7 +27,12 @@ LOADS = {
     "blocks": "mix,bs=4KiB:4/12KiB:1,qd=16,requests=20k,trim_share=0.05,flush_every=100",
     "deep": "randwrite,bs=8KiB,qd=5000,requests=20k",
     "in-order": "write,bs=128KiB,qd=4,requests=2k",
+    "sub-page": "mix,bs=512:3/1536:1/4KiB:1,align=512,qd=4,requests=20k,trim_share=0.1,flush_every=300",
+    "durable": "randwrite,bs=4KiB,qd=3,requests=10k,fua_share=0.3,flush_every=50,trim_share=0.1",
+    "paced": "mix,bs=4KiB:3/16KiB:1,rate=30000,requests=10k,trim_share=0.05",
 }
+# Loads of volumes and of devices in every way.
+USUAL = ("writes", "reads", "mix", "blocks", "deep", "in-order")
 
 # 240 log segments of 1 MiB on one channel of `s1`.
 SMALL = [
@@ -81,6 +87,35 @@ DEVICES = {
     "buffer": ["buffer.size=4MiB", "buffer.policy=aoi"],
     "unit": ["ftl.indirection=16KiB", "precondition.fill=1"],
     "untimed": ["run.latency=none"],
+}
+
+# Ways of a device on its own, under loads that reach what they change.
+WAYS = {
+    **{f"buffer-{name}": ["buffer.size=2MiB", f"buffer.policy={name}"] for name in (
+        "fifo", "2l", "pt-lru", "vbbms", "cflru", "lru-wsr", "fab", "bplru", "clock", "2q", "arc", "lirs", "s3-fifo", "w-tinylfu")},
+    "buffer-protected": ["buffer.size=2MiB", "buffer.volatile=false"],
+    "buffer-behind": ["buffer.size=2MiB", "buffer.writeback=async", "buffer.wb_slots=16"],
+    **{f"remap-{name}": [f"ftl.remap={name}"] for name in ("gf", "gn", "ln", "lh", "opt")},
+    **{f"dedup-{name}": ["ftl.remap=opt", f"dedup.scope={name}", "dedup.fingerprints=20k",
+                         "dedup.content=exact_dup_ratio:ratio=0.4"] for name in ("writes", "reads", "all")},
+    "streams-hot-cold": ["ftl.streams=4", "ftl.classifier=hot-cold"],
+    "streams-auto": ["ftl.streams=4", "ftl.classifier=auto"],
+    "streams-mixed": ["ftl.separate_gc=false"],
+    "map-paged": ["ftl.map_cache=64KiB"],
+    "unpaced": ["ftl.gc_pacing=false"],
+    "idle": ["ftl.gc_idle=true"],
+    "metadata": ["ftl.metadata=pages", "ftl.checkpoint=0.2", "ftl.trim_log=4KiB", "capacity.logical=200MiB"],
+    "wear": ["ftl.wear_threshold=2"],
+    "worn": ["ftl.endurance=30"],
+    "die-wide": ["geometry.channels=2", "geometry.ways=2", "geometry.planes=2", "geometry.blocks=40", "geometry.superblock=device"],
+    "planes": ["geometry.planes=2", "geometry.blocks=140", "timing.plane_parallel=true"],
+    "wide-page": ["geometry.page=16KiB", "geometry.pages=64"],
+    "wide-unit": ["ftl.indirection=32KiB", "geometry.page=16KiB", "geometry.pages=64"],
+    "cache-commands": ["timing.cache_read=true", "timing.cache_program=true", 'timing.program=["100us", "400us"]'],
+    "read-priority": ["timing.read_priority=2ms", "geometry.ways=2", "geometry.blocks=140"],
+    "narrow-link": ["timing.link=200MB/s", "timing.command=2us", "timing.command_page=1us", "timing.firmware_read=3us"],
+    "faults": ["faults.read=1e-4", "faults.program=1e-5", "faults.erase=1e-4", "capacity.logical=200MiB", "faults.slow=0.01", "ftl.relocate=true"],
+    "die-fails": ["geometry.ways=2", "geometry.blocks=140", "faults.die=400"],
 }
 
 TENANTS = """
@@ -152,11 +187,19 @@ def runs(folder):
     for preset in sorted(path.stem for path in (ROOT / "presets").glob("*.toml")):
         for load in ("writes", "reads", "mix"):
             yield f"preset/{preset}/{load}", ["--preset", preset, "--workload", LOADS[load]]
+        for victim in ("greedy", "cost-benefit", "fifo", "d-choices", "random"):
+            filled = ["precondition.fill=1", "precondition.overwrite=0.3", "geometry.blocks=64", f"ftl.victim={victim}"]
+            chosen = [part for one in filled for part in ("--set", one)]
+            yield f"victim/{preset}/{victim}", ["--preset", preset, *chosen, "--workload", LOADS["mix"]]
     small = [part for one in SMALL for part in ("--set", one)]
+    for name, sets in WAYS.items():
+        chosen = [part for one in ["precondition.overwrite=0.2", *sets] for part in ("--set", one)]
+        for load in ("writes", "mix", "sub-page", "durable", "paced"):
+            yield f"way/{name}/{load}", ["--preset", "s1", *small, *chosen, "--workload", LOADS[load]]
     for kind, table, more in (("device", DEVICES, []), ("volume", VOLUMES, ["volume.mode=log"])):
         for name, sets in table.items():
             chosen = [part for one in more + sets for part in ("--set", one)]
-            for load in LOADS:
+            for load in USUAL:
                 yield f"{kind}/{name}/{load}", ["--preset", "s1", *small, *chosen, "--workload", LOADS[load]]
     for name, (preset, sets) in ZONED.items():
         chosen = [part for one in sets for part in ("--set", one)]
@@ -215,4 +258,5 @@ def main():
     sys.exit(1 if different else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
