@@ -12,7 +12,7 @@ use onefold_units::{Cause, Nanos, SuperblockId};
 
 use crate::FtlError;
 use crate::ftl::{Ftl, background};
-use crate::layout::{ERASING_BIT, RETIRED_BIT};
+use crate::layout::{ERASING_BIT, NO_OWNER, RETIRED_BIT};
 use crate::pool::Collection;
 use crate::staging::Resume;
 use crate::superblock::State;
@@ -21,6 +21,10 @@ use crate::victim::Candidate;
 /// Victims in a row that may free nothing before the emptiest is taken instead. Random policies
 /// draw full superblocks now and then; only a streak means that nothing else is left.
 const BARREN_MAX: u32 = 8;
+
+/// Valid slots whose map entries are loaded at once: their cache misses wait side by side, and their lines
+/// still fit the first cache when they are used.
+const AHEAD: usize = 16;
 
 impl<M: Media> Ftl<M> {
     /// Notes whether a pool needs collection.
@@ -173,6 +177,7 @@ impl<M: Media> Ftl<M> {
         self.pools[index(pool)].collection = Some(Collection {
             victim: superblock,
             cursor,
+            ahead: cursor,
             cause,
             valid,
             gain,
@@ -220,6 +225,9 @@ impl<M: Media> Ftl<M> {
             let Some(slot) = self.valid.next(running.victim, running.cursor) else {
                 return self.finish(now, pool, running);
             };
+            if slot >= running.ahead {
+                self.look_ahead(pool, slot);
+            }
             let at = At { ready: now.max(running.ready), ..background(now) };
             if let Some(why) = self.relocate(at, frontier, slot, running)? {
                 self.set_aside(pool, running, why);
@@ -235,6 +243,21 @@ impl<M: Media> Ftl<M> {
             return self.finish(now, pool, running);
         }
         Ok(())
+    }
+
+    /// Loads the owners of the next valid slots of the running victim, from `slot` on, and their map entries.
+    fn look_ahead(&mut self, pool: u32, slot: u32) {
+        let Some(running) = &mut self.pools[index(pool)].collection else { return };
+        let mut owners = [NO_OWNER; AHEAD];
+        let mut next = Some(slot);
+        for owner in &mut owners {
+            let Some(slot) = next else { break };
+            *owner = self.map.p2l[self.nand.geometry().ppn(running.victim, slot).index()];
+            running.ahead = slot + 1;
+            next = self.valid.next(running.victim, running.ahead);
+        }
+        let entries = owners.iter().filter_map(|owner| self.map.l2p.get(index(*owner)));
+        std::hint::black_box(entries.fold(0, |all, entry| all ^ entry));
     }
 
     /// The victim has been read through: erase it once everything it held is programmed elsewhere.
@@ -253,7 +276,8 @@ impl<M: Media> Ftl<M> {
             // Referrers that found no room in the log, or slots whose copy was staged on a superblock that failed: each gets a copy.
             let cursor = self.layout.data_begin;
             let pass = running.pass + 1;
-            self.pools[index(pool)].collection = Some(Collection { cursor, pass, ..running });
+            let again = Collection { cursor, ahead: cursor, pass, ..running };
+            self.pools[index(pool)].collection = Some(again);
             return Ok(());
         }
         let durable = self.write_log(now)?;

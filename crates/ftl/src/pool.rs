@@ -37,6 +37,8 @@ pub(crate) struct Collection {
     pub(crate) victim: SuperblockId,
     /// Next slot to look at.
     pub(crate) cursor: u32,
+    /// Map entries of the valid slots before this one were loaded.
+    pub(crate) ahead: u32,
     pub(crate) cause: Cause,
     /// Pacing: copies owed per slot gained are `valid` / `gain`.
     pub(crate) valid: u32,
