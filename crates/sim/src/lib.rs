@@ -43,6 +43,7 @@ mod drive;
 mod error;
 mod events;
 mod gathered;
+mod histogram;
 mod in_flight;
 mod load;
 mod log;

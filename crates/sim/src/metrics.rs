@@ -1,50 +1,41 @@
 //! Latency of requests: by operation and by what they waited for.
 
-use hdrhistogram::Histogram;
 use onefold_nand::Delay;
 use onefold_units::Op;
 
+use crate::histogram::Histogram;
 use crate::result::{CCDF_POINTS_MAX, CcdfPoint, DelaySummaries, LatencySummary};
-
-/// Latencies above this many nanoseconds (17 minutes) count as this.
-const HIGHEST: u64 = 1 << 40;
 
 /// Latencies of one kind of request.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
-    histogram: Histogram<u64>,
+    histogram: Histogram,
     sum: u128,
     max: u64,
 }
 
 impl Latencies {
     fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, HIGHEST, 3);
-        // The bounds are constants that the constructor accepts.
-        let Ok(histogram) = histogram else { unreachable!("constant bounds") };
-        Self { histogram, sum: 0, max: 0 }
+        Self { histogram: Histogram::new(), sum: 0, max: 0 }
     }
 
     #[inline]
     fn record(&mut self, ns: u64) {
-        self.histogram.saturating_record(ns);
+        self.histogram.record(ns);
         self.sum += u128::from(ns);
         self.max = self.max.max(ns);
     }
 
     fn add(&mut self, other: &Self) {
-        // Equal bounds: nothing can be out of range.
-        if self.histogram.add(&other.histogram).is_err() {
-            unreachable!("histograms of equal bounds");
-        }
+        self.histogram.add(&other.histogram);
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
     /// Count, mean and quantiles.
     pub(crate) fn summary(&self) -> LatencySummary {
-        let count = self.histogram.len();
-        let at = |quantile| self.histogram.value_at_quantile(quantile).min(self.max);
+        let count = self.histogram.total();
+        let at = |share| self.histogram.quantile(share).min(self.max);
         #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 53 bits")]
         let mean = if count == 0 { 0.0 } else { self.sum as f64 / count as f64 };
         LatencySummary {
@@ -61,14 +52,14 @@ impl Latencies {
 
     /// The share of requests slower than a latency, thinned to what a plot can show.
     pub(crate) fn ccdf(&self) -> Vec<CcdfPoint> {
-        let total = self.histogram.len();
+        let total = self.histogram.total();
         let mut seen = 0;
         let mut points: Vec<CcdfPoint> = Vec::new();
-        for bucket in self.histogram.iter_recorded() {
-            seen += bucket.count_since_last_iteration();
+        for (value, count) in self.histogram.recorded() {
+            seen += count;
             #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 53 bits")]
             let slower = (total - seen) as f64 / total as f64;
-            points.push(CcdfPoint(bucket.value_iterated_to().min(self.max), slower));
+            points.push(CcdfPoint(value.min(self.max), slower));
         }
         let step = points.len().div_ceil(CCDF_POINTS_MAX - 1).max(1);
         let last = points.len().saturating_sub(1);
@@ -170,7 +161,8 @@ impl Metrics {
     pub(crate) fn sums(&self) -> [(u128, u64); 2] {
         [&self.read, &self.write].map(|by_delay| {
             let parts = by_delay.parts.iter();
-            parts.fold((0, 0), |(sum, count), part| (sum + part.sum, count + part.histogram.len()))
+            parts
+                .fold((0, 0), |(sum, count), part| (sum + part.sum, count + part.histogram.total()))
         })
     }
 }
