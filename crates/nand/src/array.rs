@@ -6,6 +6,10 @@
 //!    operations meet the same faults.
 //! 4. Once a die has failed nothing is programmed or erased, and no data on it is read. Spare areas, headers and NVRAM can be read:
 //!    the drive is taken to keep what it says of itself on several dies.
+//!
+//! What a flash operation takes is compiled into its few callers as a whole (`inline(always)`): the functions
+//! on the way have many arguments, and handing those on takes as long as the work.
+#![expect(clippy::inline_always, reason = "the way of an operation, see above")]
 
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, Ppn, Rng, SuperblockId};
@@ -224,7 +228,7 @@ impl<M: Media> Nand<M> {
     /// # Errors
     /// [`MediaError::ProgramFailed`] uses up the program; the caller writes elsewhere. [`MediaError::DieFailed`]: there is nowhere to
     /// write any more.
-    #[inline]
+    #[inline(always)]
     pub fn program(
         &mut self,
         at: At,
@@ -284,7 +288,7 @@ impl<M: Media> Nand<M> {
         faults.spec.slow_by.max(1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn time_program(
         &mut self,
         at: At,
@@ -295,6 +299,22 @@ impl<M: Media> Nand<M> {
         if !self.timed {
             return Grant { done: at.now, delay: Delay::None };
         }
+        if self.geometry.pages_per_program() != 1 {
+            return self.time_program_of_pages(at, superblock, program, times);
+        }
+        let page_bytes = self.geometry.spec().page_bytes;
+        let place = self.geometry.locate(superblock, program, 0);
+        self.timelines.program(at.now, at.ready, place, page_bytes, at.work, times)
+    }
+
+    #[inline(never)]
+    fn time_program_of_pages(
+        &mut self,
+        at: At,
+        superblock: SuperblockId,
+        program: u32,
+        times: u32,
+    ) -> Grant {
         let page_bytes = self.geometry.spec().page_bytes;
         let mut all = Grant { done: at.now, delay: Delay::None };
         for part in 0..self.geometry.pages_per_program() {
@@ -307,7 +327,7 @@ impl<M: Media> Nand<M> {
 
     /// Reads one slot into `data` (a whole unit, or empty) and moves `bytes` of it over the
     /// channel. The spare area goes to `spare`, which stays as it is where no bytes are stored.
-    #[inline]
+    #[inline(always)]
     pub fn read(
         &mut self,
         at: At,
@@ -390,19 +410,30 @@ impl<M: Media> Nand<M> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn time_read(&mut self, at: At, ppn: Ppn, bytes: u32, times: u32) -> Grant {
         if !self.timed {
             return Grant { done: at.now, delay: Delay::None };
         }
         let (superblock, slot) = self.geometry.split(ppn);
         let (program, _) = self.geometry.program_of(slot);
-        let page_bytes = self.geometry.spec().page_bytes;
-        if self.geometry.pages_per_program() == 1 {
-            let place = self.geometry.locate(superblock, program, 0);
-            let bytes = bytes.min(page_bytes);
-            return self.timelines.read(at.now, at.ready, place, bytes, at.work, times);
+        if self.geometry.pages_per_program() != 1 {
+            return self.time_read_of_pages(at, (superblock, program), bytes, times);
         }
+        let bytes = bytes.min(self.geometry.spec().page_bytes);
+        let place = self.geometry.locate(superblock, program, 0);
+        self.timelines.read(at.now, at.ready, place, bytes, at.work, times)
+    }
+
+    #[inline(never)]
+    fn time_read_of_pages(
+        &mut self,
+        at: At,
+        (superblock, program): (SuperblockId, u32),
+        bytes: u32,
+        times: u32,
+    ) -> Grant {
+        let page_bytes = self.geometry.spec().page_bytes;
         let mut all = Grant { done: at.now, delay: Delay::None };
         for part in 0..bytes.div_ceil(page_bytes) {
             let place = self.geometry.locate(superblock, program, part);

@@ -7,13 +7,17 @@
 /// list of intervals lets a transfer take the earliest gap that fits.
 ///
 /// Invariant 1: intervals are disjoint, not touching, and ascending.
-/// Invariant 2: intervals that ended before the latest submission are dropped, so the list is as
-/// long as the work in flight.
+/// Invariant 2: intervals that ended before the latest submission change no answer. They are dropped now
+/// and then, so that the list is at most twice as long as the work in flight, or [`PAST_MAX`] longer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channel {
     busy: Vec<Interval>,
-    head: usize,
+    /// Length of the list at which the past is dropped.
+    sweep_at: usize,
 }
+
+/// Intervals of the past that are kept at least before they are dropped.
+const PAST_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Interval {
@@ -29,17 +33,25 @@ impl Channel {
         if duration == 0 {
             return ready;
         }
-        self.drop_past(now);
-        if self.busy.last().is_none_or(|last| last.end < ready) {
-            self.busy.push(Interval { start: ready, end: ready + duration });
-            return ready;
+        match self.busy.last_mut() {
+            // Behind all others, most of the time: in touch with the last one, or not.
+            Some(last) if ready >= last.start && ready <= last.end => {
+                let start = last.end;
+                last.end += duration;
+                start
+            }
+            Some(last) if ready < last.start => self.reserve_gap(now, ready, duration),
+            _ => {
+                self.busy.push(Interval { start: ready, end: ready + duration });
+                self.sweep(now);
+                ready
+            }
         }
-        self.reserve_gap(ready, duration)
     }
 
-    fn reserve_gap(&mut self, ready: u64, duration: u64) -> u64 {
+    fn reserve_gap(&mut self, now: u64, ready: u64, duration: u64) -> u64 {
         let mut at = self.busy.len();
-        while at > self.head && self.busy[at - 1].end > ready {
+        while at > 0 && self.busy[at - 1].end > ready {
             at -= 1;
         }
         let mut start = ready;
@@ -50,13 +62,8 @@ impl Channel {
             start = start.max(next.end);
             at += 1;
         }
-        self.insert(at, Interval { start, end: start + duration });
-        start
-    }
-
-    /// Inserts before `at`, joining neighbours that touch (invariant 1).
-    fn insert(&mut self, at: usize, new: Interval) {
-        let joins_left = at > self.head && self.busy[at - 1].end == new.start;
+        let new = Interval { start, end: start + duration };
+        let joins_left = at > 0 && self.busy[at - 1].end == new.start;
         let joins_right = self.busy.get(at).is_some_and(|next| next.start == new.end);
         match (joins_left, joins_right) {
             (true, true) => {
@@ -65,25 +72,32 @@ impl Channel {
             }
             (true, false) => self.busy[at - 1].end = new.end,
             (false, true) => self.busy[at].start = new.start,
-            (false, false) => self.busy.insert(at, new),
+            (false, false) => {
+                self.busy.insert(at, new);
+                self.sweep(now);
+            }
         }
+        start
     }
 
     #[inline]
+    fn sweep(&mut self, now: u64) {
+        if self.busy.len() >= self.sweep_at {
+            self.drop_past(now);
+        }
+    }
+
+    #[cold]
     fn drop_past(&mut self, now: u64) {
-        while self.busy.get(self.head).is_some_and(|first| first.end <= now) {
-            self.head += 1;
-        }
-        if self.head >= 32 && self.head * 2 >= self.busy.len() {
-            self.busy.drain(..self.head);
-            self.head = 0;
-        }
+        let past = self.busy.partition_point(|interval| interval.end <= now);
+        self.busy.drain(..past);
+        self.sweep_at = 2 * self.busy.len() + PAST_MAX;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Channel;
+    use super::{Channel, PAST_MAX};
     use onefold_units::Rng;
 
     #[test]
@@ -116,6 +130,8 @@ mod tests {
             assert_eq!(got, expected);
             all.push((got, got + duration));
             all.retain(|&(_, end)| end > now);
+            // Invariant 2: never more than 68 at once here.
+            assert!(all.len() <= 68 && channel.busy.len() <= 2 * 68 + PAST_MAX);
         }
     }
 }

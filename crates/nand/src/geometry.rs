@@ -341,6 +341,13 @@ impl Geometry {
             Span::Device => self.die_divisor.split(lane),
             Span::Die => (lane, self.pool_of(superblock)),
         };
-        PageLocation { die, plane, channel: self.channel_divisor.split(die).1, row: 0 }
+        PageLocation { die, plane, channel: self.channel_of(die), row: 0 }
+    }
+
+    /// The channel of a die.
+    #[must_use]
+    #[inline]
+    pub fn channel_of(&self, die: u32) -> u32 {
+        self.channel_divisor.split(die).1
     }
 }

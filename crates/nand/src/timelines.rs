@@ -50,6 +50,8 @@ pub struct Grant {
 
 #[derive(Clone, Debug, Default)]
 struct Die {
+    /// Its channel.
+    channel: u32,
     /// The array and its page register are free from here on.
     array_free: u64,
     /// The cache register is free from here on (cache commands only).
@@ -88,6 +90,7 @@ pub struct Timelines {
 }
 
 /// Nanoseconds to move `bytes` at `rate` bytes per second, rounded up; 0 where the rate is 0.
+#[inline(never)]
 fn transfer_ns(bytes: u64, rate: u64) -> u64 {
     (bytes * 1_000_000_000)
         .checked_add(rate)
@@ -101,8 +104,11 @@ impl Timelines {
         let shape = geometry.spec();
         let planes = if spec.plane_parallel { shape.planes } else { 1 };
         let array_rate = spec.channel_rate * u64::from(shape.channels);
-        let die =
-            Die { queue: (spec.read_priority > Nanos::ZERO).then(Box::default), ..Die::default() };
+        let die = |at: u32| Die {
+            channel: geometry.channel_of(at / planes),
+            queue: (spec.read_priority > Nanos::ZERO).then(Box::default),
+            ..Die::default()
+        };
         Self {
             spec,
             planes_per_resource: planes,
@@ -111,7 +117,7 @@ impl Timelines {
                 u64::from(shape.unit_bytes.min(shape.page_bytes)),
                 spec.channel_rate,
             ),
-            dies: vec![die; index(geometry.dies() * planes)],
+            dies: (0..geometry.dies() * planes).map(die).collect(),
             channels: vec![Channel::default(); index(shape.channels)],
             link_in: 0,
             link_out: Channel::default(),
@@ -157,9 +163,11 @@ impl Timelines {
     /// slower than the channels streams behind them, so it adds its own time only past `ready`.
     #[inline]
     pub fn link_out(&mut self, now: Nanos, ready: Nanos, bytes: u64) -> Nanos {
-        if !self.link_modelled {
-            return ready;
-        }
+        if self.link_modelled { self.stream_out(now, ready, bytes) } else { ready }
+    }
+
+    #[inline(never)]
+    fn stream_out(&mut self, now: Nanos, ready: Nanos, bytes: u64) -> Nanos {
         let duration = transfer_ns(bytes, self.spec.link_rate);
         let start = self.link_out.reserve(now.get(), ready.get(), duration);
         Nanos::new(start + duration)
@@ -174,6 +182,7 @@ impl Timelines {
         }
     }
 
+    #[inline]
     fn die_index(&self, at: PageLocation) -> usize {
         if self.planes_per_resource == 1 {
             index(at.die)
@@ -184,7 +193,11 @@ impl Timelines {
 
     /// Reads a page of the array, `ready` at the earliest, and moves `bytes` of it to the
     /// controller. The array takes `times` its usual time.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a part of each flash operation, with its many arguments"
+    )]
     pub fn read(
         &mut self,
         now: Nanos,
@@ -198,7 +211,7 @@ impl Timelines {
         let transfer = self.transfer(bytes);
         let die_index = self.die_index(at);
         let die = &mut self.dies[die_index];
-        let channel = &mut self.channels[index(at.channel)];
+        let channel = &mut self.channels[index(die.channel)];
         let earliest = ready.get();
         if work == Work::Host && die.queue.is_some() {
             let bound = self.spec.read_priority.get();
@@ -209,23 +222,25 @@ impl Timelines {
         let start = earliest.max(die.array_free);
         let delay = die.delay(earliest, start);
         let sensed = start + cell;
-        let done = if self.spec.cache_read {
-            let loaded = sensed.max(die.cache_free);
-            let done = channel.reserve(now.get(), loaded, transfer) + transfer;
+        let cached = self.spec.cache_read;
+        let loaded = if cached { sensed.max(die.cache_free) } else { sensed };
+        let done = channel.reserve(now.get(), loaded, transfer) + transfer;
+        if cached {
             die.array_free = loaded;
             die.cache_free = done;
-            done
         } else {
-            let done = channel.reserve(now.get(), sensed, transfer) + transfer;
             die.array_free = done;
-            done
-        };
+        }
         die.finish(now.get(), die.array_free, work);
         Grant { done: Nanos::new(done), delay }
     }
 
     /// Moves `bytes` to a die, `ready` at the earliest, and programs a page with them.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a part of each flash operation, with its many arguments"
+    )]
     pub fn program(
         &mut self,
         now: Nanos,
@@ -239,7 +254,7 @@ impl Timelines {
         let transfer = self.transfer(bytes);
         let die_index = self.die_index(at);
         let die = &mut self.dies[die_index];
-        let channel = &mut self.channels[index(at.channel)];
+        let channel = &mut self.channels[index(die.channel)];
         let earliest = ready.get();
         let register_free = if self.spec.cache_program { die.cache_free } else { die.array_free };
         let start = earliest.max(register_free);
@@ -274,13 +289,11 @@ impl Timelines {
 impl Die {
     #[inline]
     fn delay(&self, earliest: u64, start: u64) -> Delay {
-        if start == earliest {
-            Delay::None
-        } else if self.background_until > earliest {
-            Delay::Background
-        } else {
-            Delay::Host
-        }
+        // A table, as neither could be predicted.
+        const WAITED: [[Delay; 2]; 2] =
+            [[Delay::None, Delay::None], [Delay::Host, Delay::Background]];
+        let behind = self.background_until > earliest;
+        WAITED[usize::from(start != earliest)][usize::from(behind)]
     }
 
     #[inline]
@@ -295,6 +308,7 @@ impl Die {
 
     /// Schedules a host read ahead of queued work. `None` where it has to queue: nothing waits, or
     /// the backlog has been postponed up to the bound.
+    #[inline(never)]
     fn overtake(
         &mut self,
         channel: &mut Channel,

@@ -36,7 +36,8 @@ impl Divisor {
             return (value, 0);
         }
         let quotient = low32(high_product(self.reciprocal, u64::from(value)));
-        (quotient, value - quotient * self.by)
+        // Exact, as the quotient is: there is no overflow to check for.
+        (quotient, value.wrapping_sub(quotient.wrapping_mul(self.by)))
     }
 
     /// Quotient alone.
