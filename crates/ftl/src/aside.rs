@@ -8,12 +8,13 @@ use onefold_nand::{Media, MediaError};
 use onefold_units::convert::index;
 
 use crate::ftl::Ftl;
-use crate::pool::Collection;
 use crate::superblock::State;
 
 impl<M: Media> Ftl<M> {
     /// Ends the running collection of a pool before its victim is drained.
-    pub(crate) fn set_aside(&mut self, pool: u32, running: Collection, why: MediaError) {
+    #[cold]
+    pub(crate) fn set_aside(&mut self, pool: u32, why: MediaError) {
+        let Some(running) = self.pools[index(pool)].collection else { return };
         let (_, place) = self.place_in_pool(running.victim);
         let pool_state = &mut self.pools[index(pool)];
         pool_state.collection = None;

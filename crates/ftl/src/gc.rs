@@ -14,6 +14,7 @@ use crate::FtlError;
 use crate::ftl::{Ftl, background};
 use crate::layout::{ERASING_BIT, NO_OWNER, RETIRED_BIT};
 use crate::pool::Collection;
+use crate::relocate::Moving;
 use crate::staging::Resume;
 use crate::superblock::State;
 use crate::victim::Candidate;
@@ -220,48 +221,49 @@ impl<M: Media> Ftl<M> {
     /// Copies up to `copies` valid slots of the running victim, and erases it once none is left.
     fn drain(&mut self, now: Nanos, pool: u32, copies: u32) -> Result<(), FtlError> {
         let frontier = pool * self.layout.frontiers + self.layout.gc_frontier;
+        let Some(running) = &self.pools[index(pool)].collection else { return Ok(()) };
+        let (victim, ready, pass) = (running.victim, now.max(running.ready), running.pass);
+        let cause = if pass == 0 { running.cause } else { Cause::Unshare };
+        let mut next = self.valid.next(victim, running.cursor);
         for _ in 0..copies {
-            let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
-            let Some(slot) = self.valid.next(running.victim, running.cursor) else {
-                return self.finish(now, pool, running);
-            };
-            if slot >= running.ahead {
-                self.look_ahead(pool, slot);
-            }
-            let at = At { ready: now.max(running.ready), ..background(now) };
-            if let Some(why) = self.relocate(at, frontier, slot, running)? {
-                self.set_aside(pool, running, why);
+            let Some(slot) = next else { break };
+            self.look_ahead(pool, slot);
+            let at = At { ready, ..background(now) };
+            let place = Moving { pool, victim, slot, pass, cause };
+            if let Some(why) = self.relocate(at, frontier, place)? {
+                self.set_aside(pool, why);
                 return Ok(());
             }
+            next = self.valid.next(victim, slot + 1);
             // Only now: a slot that could not be moved is tried again.
             if let Some(running) = &mut self.pools[index(pool)].collection {
                 running.cursor = slot + 1;
             }
         }
-        let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
-        if self.valid.next(running.victim, running.cursor).is_none() {
-            return self.finish(now, pool, running);
-        }
-        Ok(())
+        if next.is_none() { self.finish(now, pool) } else { Ok(()) }
     }
 
     /// Loads the owners of the next valid slots of the running victim, from `slot` on, and their map entries.
+    #[inline]
     fn look_ahead(&mut self, pool: u32, slot: u32) {
         let Some(running) = &mut self.pools[index(pool)].collection else { return };
+        if slot < running.ahead {
+            return;
+        }
         let mut owners = [NO_OWNER; AHEAD];
-        let mut next = Some(slot);
-        for owner in &mut owners {
-            let Some(slot) = next else { break };
-            *owner = self.map.p2l[self.nand.geometry().ppn(running.victim, slot).index()];
+        let first = self.nand.geometry().ppn(running.victim, 0).index();
+        for (owner, slot) in owners.iter_mut().zip(self.valid.from(running.victim, slot)) {
+            *owner = self.map.p2l[first + index(slot)];
             running.ahead = slot + 1;
-            next = self.valid.next(running.victim, running.ahead);
         }
         let entries = owners.iter().filter_map(|owner| self.map.l2p.get(index(*owner)));
         std::hint::black_box(entries.fold(0, |all, entry| all ^ entry));
     }
 
     /// The victim has been read through: erase it once everything it held is programmed elsewhere.
-    fn finish(&mut self, now: Nanos, pool: u32, running: Collection) -> Result<(), FtlError> {
+    #[cold]
+    fn finish(&mut self, now: Nanos, pool: u32) -> Result<(), FtlError> {
+        let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
         let victim = running.victim;
         let at = background(now);
         if self.superblocks[victim.index()].valid > 0 {

@@ -13,6 +13,7 @@ use crate::superblock::State;
 
 impl<M: Media> Ftl<M> {
     /// Opens the least worn free superblock of a pool as a frontier.
+    #[cold]
     pub(crate) fn open(&mut self, at: At, pool: u32, frontier: u32) -> Result<(), FtlError> {
         let is_of_collection = frontier % self.layout.frontiers == self.layout.gc_frontier;
         if self.layout.mixes || !is_of_collection {
@@ -134,6 +135,7 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Closes a full frontier: tail pages, and from now on a candidate for collection.
+    #[cold]
     pub(crate) fn close(&mut self, at: At, pool: u32, frontier: u32) -> Result<(), FtlError> {
         let open = &mut self.frontiers[index(frontier)];
         let Some(superblock) = open.superblock.take() else { return Ok(()) };

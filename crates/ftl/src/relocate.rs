@@ -3,15 +3,25 @@
 use onefold_format::{SlotKind, SpareState, checksum};
 use onefold_nand::{At, ERASED_SPARE, Media, MediaError};
 use onefold_units::convert::index;
-use onefold_units::{Cause, Ppn};
+use onefold_units::{Cause, Ppn, SuperblockId};
 
 use crate::FtlError;
 use crate::frontier::Entry;
 use crate::ftl::Ftl;
 use crate::layout::{LOST, NO_OWNER};
-use crate::pool::Collection;
 use crate::remap::Primary;
 use crate::unit::Unit;
+
+/// A valid slot of a victim that is to be moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moving {
+    pub(crate) pool: u32,
+    pub(crate) victim: SuperblockId,
+    pub(crate) slot: u32,
+    /// Times the victim was read through before.
+    pub(crate) pass: u32,
+    pub(crate) cause: Cause,
+}
 
 impl<M: Media> Ftl<M> {
     /// Moves one valid slot to the collection frontier, with its sequence number. Tells why it cannot be read now, if so;
@@ -21,16 +31,14 @@ impl<M: Media> Ftl<M> {
         &mut self,
         at: At,
         frontier: u32,
-        slot: u32,
-        running: Collection,
+        moving: Moving,
     ) -> Result<Option<MediaError>, FtlError> {
-        let (pool, _) = self.place_in_pool(running.victim);
-        let ppn = self.nand.geometry().ppn(running.victim, slot);
-        let Some((lpn, seq)) = self.primary(pool, slot, ppn, running.pass) else {
+        let Moving { pool, victim, slot, pass, cause } = moving;
+        let ppn = self.nand.geometry().ppn(victim, slot);
+        let Some((lpn, seq)) = self.primary(pool, slot, ppn, pass) else {
             // Its successor is staged; finish() sees to it.
             return Ok(None);
         };
-        let cause = if running.pass == 0 { running.cause } else { Cause::Unshare };
         let pages = self.nand.geometry().pages_per_unit();
         self.stats.reads.add(cause, pages);
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -45,7 +53,7 @@ impl<M: Media> Ftl<M> {
                 let at = At { ready: grant.done, ..at };
                 let entry = Entry { kind, cause, pages };
                 let data = if kind == SlotKind::Lost { &[][..] } else { &scratch[..] };
-                let moved = self.append(
+                let moved = self.append_here(
                     at,
                     pool,
                     frontier,
@@ -74,6 +82,7 @@ impl<M: Media> Ftl<M> {
 
     /// The content of a slot is gone: a marker takes its place, so that reading the unit stays an
     /// error and never turns into older data or zeroes.
+    #[cold]
     fn relocate_lost(
         &mut self,
         at: At,

@@ -26,6 +26,7 @@ pub(crate) enum Resume {
 
 impl<M: Media> Ftl<M> {
     /// Gives a slot to a unit and programs the flash page once it is full.
+    #[inline(never)]
     pub(crate) fn stage(
         &mut self,
         at: At,
@@ -65,6 +66,11 @@ impl<M: Media> Ftl<M> {
         if self.nand.geometry().slots_per_program() == 1 {
             return None;
         }
+        self.rewrite_in_frontier(at, unit)
+    }
+
+    #[inline(never)]
+    fn rewrite_in_frontier(&mut self, at: At, unit: Unit<'_>) -> Option<Grant> {
         let slot = self.map.stored(unit.lpn)?;
         let (frontier, place) = self.find_staged(slot)?;
         if let Some(contents) = &mut self.contents {
@@ -87,10 +93,16 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Frontier and place of a slot that is staged but not programmed.
+    #[inline]
     pub(crate) fn find_staged(&self, ppn: Ppn) -> Option<(usize, usize)> {
         if self.nand.geometry().slots_per_program() == 1 {
             return None;
         }
+        self.find_in_frontiers(ppn)
+    }
+
+    #[inline(never)]
+    fn find_in_frontiers(&self, ppn: Ppn) -> Option<(usize, usize)> {
         let (superblock, slot) = self.nand.geometry().split(ppn);
         if self.superblocks[superblock.index()].state != State::Open {
             return None;
@@ -215,6 +227,7 @@ impl<M: Media> Ftl<M> {
 
     /// A program of a frontier failed: its superblock is closed short and retired once it is
     /// empty, and what was staged goes to a new one.
+    #[cold]
     pub(crate) fn abandon(
         &mut self,
         at: At,

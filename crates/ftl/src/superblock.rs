@@ -104,19 +104,25 @@ impl ValidBits {
     /// The first valid slot at or after `from`.
     #[inline]
     pub(crate) fn next(&self, superblock: SuperblockId, from: u32) -> Option<u32> {
+        self.from(superblock, from).next()
+    }
+
+    /// The valid slots at or after `from`, in order.
+    #[inline]
+    pub(crate) fn from(&self, superblock: SuperblockId, from: u32) -> impl Iterator<Item = u32> {
         let first = superblock.index() * self.per_superblock;
-        let mut at = index(from / 64);
-        let mut mask = u64::MAX << (from % 64);
-        while at < self.per_superblock {
-            let word = self.words[first + at] & mask;
-            if word != 0 {
-                let base = onefold_units::convert::u32_from(at) * 64;
-                return Some(base + word.trailing_zeros());
+        let words = &self.words[first..first + self.per_superblock];
+        let mut at = from / 64;
+        let mut word = words.get(index(at)).map_or(0, |word| word & (u64::MAX << (from % 64)));
+        std::iter::from_fn(move || {
+            while word == 0 {
+                at += 1;
+                word = *words.get(index(at))?;
             }
-            mask = u64::MAX;
-            at += 1;
-        }
-        None
+            let slot = at * 64 + word.trailing_zeros();
+            word &= word - 1;
+            Some(slot)
+        })
     }
 
     /// Number of valid slots, by counting.

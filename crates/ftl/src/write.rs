@@ -1,4 +1,8 @@
 //! Writing units: choosing a place, programming, and changing the map.
+//!
+//! The way of a unit is compiled into its few callers as a whole (`inline(always)`): the functions on it
+//! have many arguments, and handing those on takes as long as the work.
+#![expect(clippy::inline_always, reason = "the way of a unit, see above")]
 
 use onefold_format::SlotKind;
 use onefold_nand::{At, Grant, Media, MediaError};
@@ -24,7 +28,7 @@ impl<M: Media> Ftl<M> {
     ///
     /// # Errors
     /// [`FtlError::NoSpace`] if superblocks ran out, or what the medium reported.
-    #[inline]
+    #[inline(always)]
     pub fn write(
         &mut self,
         at: At,
@@ -33,7 +37,11 @@ impl<M: Media> Ftl<M> {
         stream: u32,
         data: &[u8],
     ) -> Result<Grant, FtlError> {
-        self.write_for(Cause::User, at, lpn, pages, stream, data)
+        let at = self.translate(at, lpn.raw(), true)?;
+        self.seq += 1;
+        let entry = Entry { kind: SlotKind::Data, cause: Cause::User, pages };
+        let unit = Unit { lpn: lpn.raw(), seq: self.seq, entry, data, moves_from: None };
+        self.put_here(at, unit, stream)
     }
 
     /// The same for another reason than that the host wrote it.
@@ -51,7 +59,7 @@ impl<M: Media> Ftl<M> {
         data: &[u8],
     ) -> Result<Grant, FtlError> {
         let lpn = lpn.raw();
-        let at = At { ready: self.translate(at, lpn, true)?, ..at };
+        let at = self.translate(at, lpn, true)?;
         self.seq += 1;
         let entry = Entry { kind: SlotKind::Data, cause, pages };
         let unit = Unit { lpn, seq: self.seq, entry, data, moves_from: None };
@@ -59,8 +67,13 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Puts a unit of the host on a frontier.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn put(&mut self, at: At, unit: Unit<'_>, stream: u32) -> Result<Grant, FtlError> {
+        self.put_here(at, unit, stream)
+    }
+
+    #[inline(always)]
+    fn put_here(&mut self, at: At, unit: Unit<'_>, stream: u32) -> Result<Grant, FtlError> {
         if !self.moving.is_empty() {
             self.moving.remove(&unit.lpn);
         }
@@ -70,17 +83,11 @@ impl<M: Media> Ftl<M> {
         let stream = stream.min(self.config.streams - 1);
         let mut pool = self.next_pool();
         let mut frontier = pool * self.layout.frontiers + stream;
-        // A pool whose superblocks went bad may be full while others are not.
-        for _ in 1..self.pools.len() {
-            match self.make_room(at, pool, frontier) {
-                Err(FtlError::NoSpace) => pool = self.next_pool(),
-                Err(error) => return Err(error),
-                Ok(()) => break,
-            }
+        if self.frontiers[index(frontier)].superblock.is_none() {
+            pool = self.make_room(at, pool, stream)?;
             frontier = pool * self.layout.frontiers + stream;
         }
-        self.make_room(at, pool, frontier)?;
-        let grant = self.append(at, pool, frontier, unit)?;
+        let grant = self.append_here(at, pool, frontier, unit)?;
         if self.hungry > 0 {
             self.collect_paced(at.now, pool)?;
         }
@@ -106,9 +113,23 @@ impl<M: Media> Ftl<M> {
         self.turn
     }
 
-    /// Sees to it that a frontier has a slot to give out, waiting for collection if the pool is low.
-    #[inline]
-    fn make_room(&mut self, at: At, pool: u32, frontier: u32) -> Result<(), FtlError> {
+    /// Sees to it that the frontier of a stream has a slot to give out, and returns in which pool: a pool whose
+    /// superblocks went bad may be full while others are not.
+    #[cold]
+    fn make_room(&mut self, at: At, first: u32, stream: u32) -> Result<u32, FtlError> {
+        let mut pool = first;
+        for _ in 1..self.pools.len() {
+            match self.open_for_host(at, pool, stream) {
+                Err(FtlError::NoSpace) => pool = self.next_pool(),
+                opened => return opened.map(|()| pool),
+            }
+        }
+        self.open_for_host(at, pool, stream).map(|()| pool)
+    }
+
+    /// Opens the frontier of a stream, waiting for collection if the pool is low.
+    fn open_for_host(&mut self, at: At, pool: u32, stream: u32) -> Result<(), FtlError> {
+        let frontier = pool * self.layout.frontiers + stream;
         if self.frontiers[index(frontier)].superblock.is_some() {
             return Ok(());
         }
@@ -122,8 +143,19 @@ impl<M: Media> Ftl<M> {
 
     /// Appends a unit to a frontier, on another superblock if a program fails. Opens a superblock if
     /// the frontier has none, without collecting.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn append(
+        &mut self,
+        at: At,
+        pool: u32,
+        frontier: u32,
+        unit: Unit<'_>,
+    ) -> Result<Grant, FtlError> {
+        self.append_here(at, pool, frontier, unit)
+    }
+
+    #[inline(always)]
+    pub(crate) fn append_here(
         &mut self,
         at: At,
         pool: u32,
@@ -150,7 +182,7 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Programs a unit that fills a program by itself.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(
         &mut self,
         at: At,
@@ -205,7 +237,7 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Points a logical unit at a slot, which is valid now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn point(&mut self, pool: u32, superblock: SuperblockId, slot: u32, lpn: u32) {
         let ppn = self.nand.geometry().ppn(superblock, slot);
         self.map.p2l[ppn.index()] = lpn;
@@ -223,7 +255,7 @@ impl<M: Media> Ftl<M> {
     }
 
     /// A unit does not map to a slot any more. Without any, it holds no current content.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
         if let Some(remap) = &mut self.remap
             && remap.refs.sub(ppn) > 0
@@ -234,6 +266,7 @@ impl<M: Media> Ftl<M> {
     }
 
     /// A slot that nothing refers to is not valid any more.
+    #[inline(always)]
     pub(crate) fn vacate(&mut self, ppn: Ppn) {
         if let Some(contents) = &mut self.contents {
             contents.forget(ppn);

@@ -36,6 +36,7 @@ mod stranded;
 mod submit;
 mod superblocks;
 mod times;
+mod unit;
 mod unit_set;
 mod write_back;
 pub mod zns;

@@ -23,6 +23,8 @@ pub struct Ssd<M> {
     pub(crate) capacity: u64,
     pub(crate) unit: u64,
     pub(crate) collects_when_idle: bool,
+    /// Nothing of it looks at a command on its way to the FTL (`unit`).
+    pub(crate) is_plain: bool,
     /// log2 of `unit`.
     pub(crate) unit_shift: u32,
     /// One unit; empty where no bytes are stored.
@@ -85,19 +87,20 @@ impl<M: Media> Ssd<M> {
             let policy = new_policy(&config.buffer, &sizes)?;
             Some(Buffered::new::<M>(policy, config, ftl.host_units()))
         };
+        let classified =
+            Classified::new(&config.classifier, ftl.host_units(), unit, config.ftl.streams);
         Ok(Self {
             config: *config,
+            is_plain: !config.ftl.gc_idle
+                && !asks_contents
+                && buffer.is_none()
+                && classified.is_none(),
             capacity: u64::from(ftl.host_units()) * u64::from(unit),
             unit: u64::from(unit),
             collects_when_idle: config.ftl.gc_idle,
             unit_shift: unit.trailing_zeros(),
             scratch: vec![0; if M::STORES { index(unit) } else { 0 }],
-            classified: Classified::new(
-                &config.classifier,
-                ftl.host_units(),
-                unit,
-                config.ftl.streams,
-            ),
+            classified,
             ftl,
             buffer,
             dedup,

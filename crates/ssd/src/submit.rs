@@ -26,6 +26,19 @@ impl<M: Media> Ssd<M> {
         command: &Command,
         payload: Payload<'_>,
     ) -> Result<Completion, SsdError> {
+        if let Some(lpn) = self.plain_unit(command, &payload) {
+            return self.submit_unit(now, command, lpn);
+        }
+        self.submit_any(now, command, payload)
+    }
+
+    #[inline(never)]
+    fn submit_any(
+        &mut self,
+        now: Nanos,
+        command: &Command,
+        payload: Payload<'_>,
+    ) -> Result<Completion, SsdError> {
         self.check_range(command)?;
         let is_whole = self.ftl.nand().failed_die().is_none();
         if self.collects_when_idle

@@ -102,6 +102,13 @@ impl<M: Media> Ftl<M> {
     /// A unit is not mapped to `old` any more: what the log and the reference counts say about that.
     #[inline]
     pub(crate) fn end_mapping(&mut self, lpn: u32, old: Ppn) {
+        if self.remap.is_some() {
+            self.end_remap(lpn, old);
+        }
+    }
+
+    #[inline(never)]
+    fn end_remap(&mut self, lpn: u32, old: Ppn) {
         if let Some(remap) = &mut self.remap
             && remap.units.has(lpn)
         {

@@ -6,9 +6,9 @@ use onefold_nand::Media;
 use onefold_units::convert::{index, u32_from, u64_from};
 use onefold_units::{Cause, Lpn, Nanos, Ppn, Seq, SuperblockId};
 
-use super::RemapScheme;
 use super::referrers::Referrer;
 use super::room::For;
+use super::{Remap, RemapScheme};
 use crate::FtlError;
 use crate::ftl::Ftl;
 use crate::layout::NO_OWNER;
@@ -81,10 +81,22 @@ impl<M: Media> Ftl<M> {
     /// Whom a valid slot of a victim is written for when it moves: the unit that wrote it, if it still
     /// maps there; else one that the log maps there, which needs no entry from then on
     /// (*absorption*; remap.md, H7). `None`: its successor is staged.
+    #[inline]
     pub(crate) fn primary(&self, pool: u32, slot: u32, ppn: Ppn, pass: u32) -> Option<Primary> {
         let owner = self.map.p2l[ppn.index()];
         let is_mapped = owner != NO_OWNER && self.map.stored(owner) == Some(ppn);
         let Some(remap) = &self.remap else { return is_mapped.then_some((owner, None)) };
+        self.primary_of_remap(remap, (owner, is_mapped), (pool, slot, ppn), pass)
+    }
+
+    #[inline(never)]
+    fn primary_of_remap(
+        &self,
+        remap: &Remap,
+        (owner, is_mapped): (u32, bool),
+        (pool, slot, ppn): (u32, u32, Ppn),
+        pass: u32,
+    ) -> Option<Primary> {
         if is_mapped && !remap.units.has(owner) {
             return Some((owner, None));
         }
@@ -103,6 +115,14 @@ impl<M: Media> Ftl<M> {
     /// they stay, and each gets a copy in the next pass over the victim.
     #[inline]
     pub(crate) fn follow(&mut self, now: Nanos, old: Ppn, new: Ppn) -> Result<(), FtlError> {
+        if self.remap.is_none() {
+            return Ok(());
+        }
+        self.follow_remaps(now, old, new)
+    }
+
+    #[inline(never)]
+    fn follow_remaps(&mut self, now: Nanos, old: Ppn, new: Ppn) -> Result<(), FtlError> {
         let Some(remap) = &mut self.remap else { return Ok(()) };
         remap.relocations += 1;
         if remap.refs.get(old) > 0 {

@@ -10,7 +10,7 @@ use crate::victim::Greedy;
 /// The order of groups, and the sum of their tallies of NVRAM.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranks {
-    /// Winner trees: few come first, so what is to be most counts downwards.
+    /// Few come first, so what is to be most counts downwards.
     largest: Greedy,
     deadest: Greedy,
     entries: u64,
@@ -27,8 +27,8 @@ struct Size {
 
 impl Ranks {
     pub(crate) fn new(superblocks: u32) -> Self {
-        let tree = Greedy::new(superblocks);
-        Self { largest: tree.clone(), deadest: tree, entries: 0, units: 0, live: 0 }
+        let order = Greedy::new(superblocks);
+        Self { largest: order.clone(), deadest: order, entries: 0, units: 0, live: 0 }
     }
 
     /// The superblock whose group has most segments in NVRAM; ties go to the lowest.
