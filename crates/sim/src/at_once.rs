@@ -4,7 +4,7 @@
 use onefold_config::Run;
 use onefold_nand::Delay;
 use onefold_ssd::{Command, Completion, HostStats};
-use onefold_trace::workload::{RemapFrom, Request};
+use onefold_trace::workload::RemapFrom;
 use onefold_units::{Nanos, Op};
 
 use crate::SimError;
@@ -100,17 +100,11 @@ impl<D: AtOnce> Runner<D> {
             self.begin_measuring();
         }
         let mut watch = Watch::new(control);
-        loop {
-            let Some((tenant, request, now)) = self.next()? else {
-                if self.begins_again()? {
-                    continue;
-                }
-                break;
-            };
-            self.issue(tenant, &request, now, control.on_request)?;
-            if watch.ends(self.done) {
-                self.ran.partial = true;
-                break;
+        while !self.ran.partial {
+            match self.turn()? {
+                Some(tenant) => self.take_turn(tenant, &mut watch, control.on_request)?,
+                None if self.begins_again()? => {}
+                None => break,
             }
         }
         std::hint::black_box(self.touched);
@@ -135,50 +129,54 @@ impl<D: AtOnce> Runner<D> {
     }
 
     /// The tenant whose turn it is: earliest first, then the one that had least of its share.
-    #[inline]
-    fn next(&mut self) -> Result<Option<(usize, Request, u64)>, SimError> {
-        let device = &self.device;
-        if let [tenant] = self.ran.tenants.as_mut_slice() {
-            let Some(request) = tenant.peek()? else { return Ok(None) };
-            if tenant.at_batch_start() {
-                self.touched = self.touched.wrapping_add(device.touch(tenant.upcoming()));
-            }
-            let time = tenant.next_time(&request);
-            return Ok(Some((0, request, time)));
-        }
-        let mut best: Option<(usize, Request, u64)> = None;
-        let mut best_share = 0;
+    fn turn(&mut self) -> Result<Option<usize>, SimError> {
+        let mut best: Option<(usize, u64, u64)> = None;
+        let several = self.ran.tenants.len() > 1;
         for (at, tenant) in self.ran.tenants.iter_mut().enumerate() {
             let Some(request) = tenant.peek()? else { continue };
             if tenant.at_batch_start() {
-                self.touched = self.touched.wrapping_add(device.touch(tenant.upcoming()));
+                self.touched = self.touched.wrapping_add(self.device.touch(tenant.upcoming()));
+            }
+            if !several {
+                return Ok(Some(at));
             }
             let time = tenant.next_time(&request);
             let share = tenant.issued / u64::from(tenant.weight);
-            let earlier = best.as_ref().is_none_or(|(_, _, first)| {
-                time < *first || (time == *first && share < best_share)
-            });
-            if earlier {
-                best = Some((at, request, time));
-                best_share = share;
+            if best.is_none_or(|(_, first, least)| (time, share) < (first, least)) {
+                best = Some((at, time, share));
             }
         }
-        Ok(best)
+        Ok(best.map(|(at, ..)| at))
+    }
+
+    /// Issues the next request of a tenant, or, if there is no other, all of its batch.
+    fn take_turn(
+        &mut self,
+        tenant: usize,
+        watch: &mut Watch<'_, '_>,
+        on_request: Option<OnRequest<'_>>,
+    ) -> Result<(), SimError> {
+        let is_alone = self.ran.tenants.len() == 1;
+        loop {
+            self.issue(tenant, on_request)?;
+            if watch.ends(self.done) {
+                self.ran.partial = true;
+                return Ok(());
+            }
+            if !is_alone || self.ran.tenants[tenant].is_batch_over() {
+                return Ok(());
+            }
+        }
     }
 
     #[inline]
-    fn issue(
-        &mut self,
-        tenant: usize,
-        request: &Request,
-        now: u64,
-        on_request: Option<OnRequest<'_>>,
-    ) -> Result<(), SimError> {
-        // Times of a trace may lie before work already submitted by another tenant.
-        let now = now.max(self.last_time);
-        self.last_time = now;
+    fn issue(&mut self, tenant: usize, on_request: Option<OnRequest<'_>>) -> Result<(), SimError> {
         let several = self.ran.tenants.len() > 1;
         let load = &mut self.ran.tenants[tenant];
+        // Times of a trace may lie before work already submitted by another tenant.
+        let now = load.due_at().max(self.last_time);
+        self.last_time = now;
+        let request = load.due();
         let command = Command {
             op: request.op,
             fua: request.fua,
@@ -206,7 +204,7 @@ impl<D: AtOnce> Runner<D> {
         if self.done >= self.warmup {
             match done {
                 Some(done) if remap.is_some() => load.metrics.record_remap(done.delay, at - now),
-                Some(done) => load.metrics.record(request.op, done.delay, at - now),
+                Some(done) => load.metrics.record(command.op, done.delay, at - now),
                 None => load.failed += 1,
             }
             if let Some(tell) = on_request {

@@ -192,8 +192,29 @@ impl Tenant {
         self.batch[self.at..self.filled].iter().map(|request| request.offset + self.base)
     }
 
-    /// When the next request is issued, where all ends of those before are known.
+    /// Whether all requests fetched were issued.
     #[inline]
+    pub(crate) const fn is_batch_over(&self) -> bool {
+        self.at == self.filled
+    }
+
+    /// The next request, which [`Tenant::peek`] has seen to.
+    #[inline]
+    pub(crate) fn due(&self) -> &Request {
+        &self.batch[self.at]
+    }
+
+    /// When it is issued, where all ends of those before are known.
+    #[inline]
+    pub(crate) fn due_at(&mut self) -> u64 {
+        if let Pace::Closed(in_flight) = &self.pace {
+            return in_flight.earliest();
+        }
+        let request = *self.due();
+        self.next_time(&request)
+    }
+
+    /// When the next request is issued, where all ends of those before are known.
     pub(crate) fn next_time(&mut self, request: &Request) -> u64 {
         match &mut self.pace {
             Pace::Closed(in_flight) => in_flight.earliest(),
@@ -217,20 +238,25 @@ impl Tenant {
     }
 
     /// The next request was issued at `now` and completes at `done`.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of the simulator's loop")]
     pub(crate) fn issued(&mut self, now: u64, done: u64) {
         self.began(now);
         self.ended(now, done);
         match &mut self.pace {
             Pace::Closed(in_flight) => in_flight.replace_earliest(done),
-            Pace::Open { start, speed, outstanding, bound } => {
-                if let Bound::Dependencies(dependencies) = bound {
-                    dependencies.send(None, now, (*start, *speed));
-                    dependencies.ended(done);
-                }
-                outstanding.issue(now, done);
-            }
+            Pace::Open { .. } => self.issued_openly(now, done),
         }
+    }
+
+    #[inline(never)]
+    fn issued_openly(&mut self, now: u64, done: u64) {
+        let Pace::Open { start, speed, outstanding, bound } = &mut self.pace else { return };
+        if let Bound::Dependencies(dependencies) = bound {
+            dependencies.send(None, now, (*start, *speed));
+            dependencies.ended(done);
+        }
+        outstanding.issue(now, done);
     }
 
     /// The next request was issued at `now`.
