@@ -123,7 +123,7 @@ tidy:
 	scripts/mutants.sh --check
 oracle: ## Compare the buffer policies with libCacheSim on one trace (skipped if it cannot be installed)
 	scripts/oracle-libcachesim.sh
-instructions: ## Fail if a buffer policy takes 15 % more instructions than in scripts/instructions.json
+instructions: ## Fail if a buffer policy takes 15 % or the simulator 10 % more instructions than in scripts/instructions.json
 	scripts/instructions.py
 fuzz-smoke:
 	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 10 s a target)"; \

@@ -35,6 +35,7 @@ ftl|trim-unlogged|trim.rs|s/self\.log_trim\(begin, count\)\?;//|a trim is in NVR
 ftl|replaced-at-once|staging.rs|s/let replaces = unit\.moves_from\.or_else\(\|\| self\.map\.stored\(unit\.lpn\)\);/let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn)); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
 ftl|staged-shift|staging.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \* unit_bytes, 0\);//|a lost unit does not shift its neighbours
 ftl|frontier-twice|write.rs|s/if self\.frontiers\[index\(frontier\)\]\.superblock\.is_some\(\) \{\n(\s*\/\/ Collection shares)/if false {\n$1/|a frontier that collection opened is not opened again
+ftl|greedy-stale|victim/greedy.rs|s/else if before == \*least/else if before == NOBODY \&\& before == *least/|a row of victims is looked through when its least goes
 ftl|reserve-too-small|layout.rs|s/if mixes \{ 2 \} else \{ 1 \}/1/|the reserve of a shared frontier
 ftl|reserve-unsynced|gc.rs|s/&& state\.unsynced > 0/\&\& state.unsynced == u32::MAX/|erases that are not durable are no reserve
 ftl|wear-unnoted|gc.rs|s/self\.note_wear\(superblock\)\?;\n(\s*Ok\(usable\))/$1/|retired superblocks are in NVRAM
@@ -99,6 +100,9 @@ ssd|zns-conv-all|zns/manage.rs|s/self\.table\.sequential\(\)\.filter\(changes\)/
 ssd|zns-conv-limit|zns/state.rs|s/if self\.is_conventional\(id\) \{ self\.size \} else \{ self\.capacity \}/self.capacity/|a conventional zone takes as much as it is long
 ssd|zns-conv-flush|zns/flush.rs|s/let mapped = self\.flush_mapped\(now\)\?;/let mapped = now;/|a FLUSH covers conventional zones
 ssd|zns-conv-fua|zns/conventional.rs|s/Command \{ fua, \.\.blocks_of/Command { fua: false \&\& fua, ..blocks_of/|FUA covers conventional zones
+ssd|unit-fua|unit.rs|s/            && !fua\n//|the short way is for what needs no flush
+ssd|unit-cut|unit.rs|s/            && offset & \(self\.unit - 1\) == 0\n//|the short way is for whole units
+ssd|unit-link|unit.rs|s/timelines_mut\(\)\.link_in\(times\.ready, self\.unit\)/timelines_mut().link_in(times.ready, 0)/|the short way takes the time of the link
 ssd|zns-conv-dies|zns/conventional.rs|s/std::mem::swap\(own, device\.ftl_mut\(\)\.nand_mut\(\)\.timelines_mut\(\)\);//g; s/let own = self\.nand\.timelines_mut\(\);//|conventional and sequential zones share their dies
 ssd|zns-conv-worn|zns/conventional.rs|s/for zone in \(0\.\.self\.config\.conventional_zones\(\)\)/for zone in (0..1)/|conventional zones share what is left of their flash
 ssd|zns-conv-state|zns/recover.rs|s/ZoneCondition::Writable if self\.table\.is_conventional\(zone\)/ZoneCondition::Finished if self.table.is_conventional(zone)/|conventional zones are that after a power cut
@@ -569,7 +573,9 @@ zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| 
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
 sim|remap-asked|drive/run.rs|s/\.is_some_and\(\|remaps\| remaps\.writes\) && !from\.moves/.is_some_and(|remaps| remaps.writes) \&\& from.moves/|a host whose drive has no remaps writes, but for moves
 sim|windows-without-remaps|series.rs|s/host_remap_pages: remap - remap_before/host_remap_pages: remap_before/|a window counts the pages that were remapped in it
-sim|weights-ignored|at_once.rs|s/time < \*first \|\| \(time == \*first && share < best_share\)/time < *first/|turns of tenants that are ready go by weight
+sim|flight-order|in_flight.rs|s/let loses = other\.free < one\.free;/let loses = other.free < one.free \&\& at > 1;/|the earliest of the requests in flight comes next
+sim|histogram-step|histogram.rs|s/bucket - doublings \* STEPS \+ 1/bucket - doublings * STEPS/|a quantile is the end of its bucket
+sim|weights-ignored|at_once.rs|s/\(time, share\) < \(first, least\)/(time, 0) < (first, least.min(0))/|turns of tenants that are ready go by weight
 sim|change-overtakes|stack/joint.rs|s/behind \|\| (self\.under_way)/$1/|no change overtakes one that waits
 sim|retry-overtakes|stack/mod.rs|s/                changes &= !waiting\.is_change;\n//|behind a change that is refused again no other is taken
 sim|cpu-idle|events.rs|s/        self\.cpu_until = now;\n//|requests wait for the CPU of the host
