@@ -10,6 +10,7 @@ use std::io::Write;
 use onefold_config::{Config, Load, Sources};
 use onefold_sim::result::Program;
 use onefold_sim::{Control, Setup, SimError, simulate};
+use onefold_tracefile::Options;
 
 /// An eighth of `s1`, with room to collect.
 const DEVICE: [&str; 2] = ["geometry.blocks=64", "capacity.logical=0.8"];
@@ -39,7 +40,7 @@ fn setup(workload: &str, fill: f64, requests: u64) -> Result<Setup, Box<dyn std:
     let load = Load::Workload(format!("{workload},requests={requests}"));
     Ok(Setup {
         config: config.with_load(&load),
-        trace_options: Default::default(),
+        trace_options: Options::default(),
         seed: 1,
         program: Program::default(),
     })

@@ -126,7 +126,9 @@ mod tests {
         assert_eq!(histogram.quantile(0.5), 0);
         let mut all: Vec<u64> =
             (0..1000).map(|_| rng.below(1 << (1 + rng.clone().below(40)))).collect();
-        all.iter().for_each(|value| histogram.record(*value));
+        for value in &all {
+            histogram.record(*value);
+        }
         all.sort_unstable();
         for (share, place) in
             [(0.0, 0), (0.001, 0), (0.5, 499), (0.9, 899), (0.9995, 999), (1.0, 999)]

@@ -93,14 +93,14 @@ mod tests {
             config.ftl.logical_units = config.geometry.total_slots() / 2;
             config.timing.command = Nanos::new(700);
             config.timing.link_rate = 300_000_000;
-            compare(config);
+            compare(&config);
         }
     }
 
-    fn compare(config: SsdConfig) {
+    fn compare(config: &SsdConfig) {
         let mut rng = Rng::new(8);
-        let mut short = Ssd::new(config, NullMedia).unwrap();
-        let mut long = Ssd::new(config, NullMedia).unwrap();
+        let mut short = Ssd::new(*config, NullMedia).unwrap();
+        let mut long = Ssd::new(*config, NullMedia).unwrap();
         assert!(short.is_plain);
         long.is_plain = false;
         let (unit, units) = (short.unit, short.capacity / short.unit);

@@ -93,7 +93,7 @@ mod tests {
                     None => *one = Some(low32(rng.below(50))),
                     Some(0) => *one = None,
                     Some(n) => {
-                        *one = [None, Some(n + 3), Some(n - 1)][index64(rng.below(9).min(2))]
+                        *one = [None, Some(n + 3), Some(n - 1)][index64(rng.below(9).min(2))];
                     }
                 }
                 match *one {
