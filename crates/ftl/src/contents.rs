@@ -211,7 +211,33 @@ impl Half {
 
 #[cfg(test)]
 mod tests {
-    use super::{RECENT_SHARE, RECENT_UNITS, RecentUnits};
+    use onefold_units::Ppn;
+
+    use super::{Contents, DedupScope, RECENT_SHARE, RECENT_UNITS, RecentUnits};
+    use crate::fingerprints::{Fingerprint, FingerprintIndex};
+
+    /// The check whether a table fits into memory, and documents, go by `bytes_for`.
+    #[test]
+    fn a_full_table_takes_what_is_claimed() {
+        let (slots, entries, units) = (1 << 19, 1 << 18, 1 << 19);
+        for scope in DedupScope::ALL {
+            let new = Contents::new(scope, entries, slots, units);
+            let mut contents = new.unwrap().unwrap();
+            for n in 0..2 * entries {
+                let content = Fingerprint::new(u128::from(n) << 64 | 7);
+                contents.note_read(n);
+                contents.enter_read(content, Ppn::new(n));
+                contents.enter_written(content, Ppn::new(n));
+            }
+            let claimed = FingerprintIndex::bytes_for(slots, entries);
+            // Two sets of units, and the lists of at most `max` of each, which grow by doubling.
+            let recent =
+                if scope == DedupScope::Reads { 2 * (units / 8 + 2 * RECENT_UNITS * 4) } else { 0 };
+            let found = contents.bytes();
+            assert!(found <= claimed + u64::from(recent), "{scope:?}: {found} of {claimed}");
+            assert!(found * 50 >= claimed * 49, "{scope:?}: {found} of {claimed}");
+        }
+    }
 
     #[test]
     fn the_units_read_last_are_known_and_no_others() {

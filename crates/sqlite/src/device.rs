@@ -431,6 +431,16 @@ impl<B: Blocks> Medium for DatabaseRegion<'_, B> {
     }
 }
 
+/// Whether WAL and database of a label lie on a disk of so many bytes, at blocks.
+fn is_sound(label: &Label, disk_bytes: u64) -> bool {
+    let wal_end = WAL_AT.checked_add(label.wal_bytes);
+    label.wal_bytes >= WAL_BYTES_MIN
+        && label.wal_bytes.is_multiple_of(BLOCK_BYTES)
+        && wal_end
+            .and_then(|end| end.checked_add(label.database_bytes))
+            .is_some_and(|end| end <= disk_bytes)
+}
+
 /// Opens the disk that a pointer names.
 pub(crate) fn open_disk(pointer: &Pointer) -> Result<Device, DeviceError> {
     let Pointer { id, disk, control } = pointer;
@@ -445,8 +455,7 @@ pub(crate) fn open_disk(pointer: &Pointer) -> Result<Device, DeviceError> {
         let (found, expected) = (label.id, *id);
         return Err(DeviceError::OtherDisk { disk: disk.clone(), found, expected });
     }
-    let expected = WAL_AT.saturating_add(label.wal_bytes).saturating_add(label.database_bytes);
-    if label.wal_bytes < WAL_BYTES_MIN || expected > blocks.bytes() {
+    if !is_sound(&label, blocks.bytes()) {
         return Err(DeviceError::Label { disk: disk.clone() });
     }
     let opened = Device::with_label(blocks, label).map_err(failed)?;

@@ -263,3 +263,15 @@ fn a_deleted_wal_is_empty() {
     let device = reopen(device);
     assert_eq!(AlignedWal::default().bytes(&device.wal()), Ok(0));
 }
+
+#[test]
+fn a_label_that_does_not_fit_is_refused() {
+    let (label, disk) = (Label { id: 1, wal_bytes: WAL_BYTES_MIN, database_bytes: 512 }, 4 << 20);
+    assert!(is_sound(&label, disk));
+    assert!(!is_sound(&Label { wal_bytes: WAL_BYTES_MIN - BLOCK_BYTES, ..label }, disk));
+    assert!(!is_sound(&Label { wal_bytes: WAL_BYTES_MIN + 512, ..label }, disk));
+    assert!(!is_sound(&Label { wal_bytes: u64::MAX - 4095, ..label }, disk));
+    assert!(!is_sound(&Label { database_bytes: u64::MAX, ..label }, disk));
+    assert!(is_sound(&Label { database_bytes: disk - WAL_AT - WAL_BYTES_MIN, ..label }, disk));
+    assert!(!is_sound(&Label { database_bytes: disk - WAL_AT - WAL_BYTES_MIN + 1, ..label }, disk));
+}
