@@ -53,24 +53,29 @@ def digests(tree: Path) -> dict[str, str]:
 class Drive:
     """A served drive with a file system."""
 
-    def __init__(self, options: argparse.Namespace, folder: Path, kind: str, make: list[str]) -> None:
-        self.options, self.folder, self.kind = options, folder, kind
+    def __init__(self, options: argparse.Namespace, folder: Path, kind: str, make: list[str], sets: list[str]) -> None:
+        self.options, self.folder, self.kind, self.loop, self.server = options, folder, kind, "", None
         self.image, self.fuse, self.point = folder / "image", folder / "fuse", folder / "mounted"
+        self.log = (folder / "log").open("a")
         self.fuse.mkdir()
         self.point.mkdir()
-        sets = [word for pair in options.set for word in ("--set", pair)]
-        run(options.onefold, "ssd", "create", self.image, "--size", "1GiB", *sets)
-        words = [options.onefold, "ssd", "serve", self.image, "--fuse", self.fuse, "--latency", getattr(options, "latency", "none")]
-        self.log = (folder / "log").open("w")
+        words = [word for pair in sets for word in ("--set", pair)]
+        run(options.onefold, "ssd", "create", self.image, "--size", "1GiB", *words)
+        self.on()
+        if make:
+            run(*make, self.loop)
+
+    def on(self) -> None:
+        """Serves it, as a loop device unless there is no file system to be mounted."""
+        words = [self.options.onefold, "ssd", "serve", self.image, "--fuse", self.fuse]
+        words += ["--latency", getattr(self.options, "latency", "none")]
         self.server = subprocess.Popen([str(word) for word in words], stdout=self.log, stderr=self.log)
-        self.loop = ""
         for _ in range(300):
             if (self.fuse / "disk").is_file():
                 break
             time.sleep(0.1)
-        self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.fuse / "disk").strip()
-        if make:
-            run(*make, self.loop)
+        if self.kind:
+            self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.fuse / "disk").strip()
 
     def mount(self) -> None:
         run("mount", self.loop, self.point)
@@ -88,25 +93,24 @@ class Drive:
     def check(self) -> None:
         run(*CHECK[self.kind], self.loop)
 
-    def close(self) -> None:
+    def off(self) -> None:
         if os.path.ismount(self.point):
             run("umount", self.point)
         if self.loop:
             run("losetup", "--detach", self.loop)
         self.server.terminate()
         self.server.wait()
-        self.log.close()
 
 
 @contextmanager
 def drive(options: argparse.Namespace, kind: str, make: list[str]) -> Iterator[Drive]:
     """A drive that is gone at the end."""
     with tempfile.TemporaryDirectory(prefix="write-once-") as folder:
-        one = Drive(options, Path(folder), kind, make)
+        one = Drive(options, Path(folder), kind, make, options.set)
         try:
             yield one
         finally:
-            one.close()
+            one.off()
 
 
 def copy(one: Drive) -> None:

@@ -31,7 +31,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from write_once_copies import run
+from write_once_copies import Drive, run
 from write_once_sqlite import CAN_LOAD, connect, interpreter
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,46 +126,28 @@ class Lost(Exception):
     """A database that is not as it has to be."""
 
 
-class Way:
+class Way(Drive):
     """A served drive with a database on it."""
 
     def __init__(self, options: argparse.Namespace, folder: Path, name: str) -> None:
-        self.options, self.folder, self.name = options, folder, name
-        self.image, self.fuse, self.point, self.loop = folder / "image", folder / "fuse", folder / "mounted", ""
-        self.reported, self.server = folder / "reported", None
-        self.fuse.mkdir()
-        self.point.mkdir()
-        _, sets, self.kind, self.make, self.saves = next(way for way in WAYS if way[0] == name)
-        words = [word for pair in sets for word in ("--set", pair)]
-        run(options.onefold, "ssd", "create", self.image, "--size", "1GiB", *words)
-        self.on()
-        if self.kind:
-            run(*self.make, self.loop)
-        else:
+        _, sets, kind, make, self.saves = next(way for way in WAYS if way[0] == name)
+        self.name, self.reported = name, folder / "reported"
+        super().__init__(options, folder, kind, make, sets)
+        if not kind:
             run(options.command, "create", self.database, self.fuse / "disk", self.fuse / "disk.ctl", "--wal", 16)
 
     @property
     def database(self) -> Path:
         return (self.point if self.kind else self.folder) / "db"
 
-    def on(self) -> None:
-        words = [self.options.onefold, "ssd", "serve", self.image, "--fuse", self.fuse, "--latency", "none"]
-        self.server = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=(self.folder / "log").open("w"))
-        for _ in range(300):
-            if (self.fuse / "disk").is_file():
-                break
-            time.sleep(0.1)
-        if self.kind:
-            self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.fuse / "disk").strip()
-
     def mount(self) -> None:
         if self.kind:
-            run("mount", self.loop, self.point)
+            super().mount()
 
     def unmount(self) -> None:
         """Without a file system the server is stopped and started."""
         if self.kind:
-            run("umount", self.point)
+            super().unmount()
         else:
             self.off()
             self.on()
@@ -187,15 +169,7 @@ class Way:
     def check(self) -> None:
         """The file system, which is not mounted but has been since the last power cut."""
         if self.kind:
-            run(*(["e2fsck", "-fn"] if self.kind == "ext4" else ["xfs_repair", "-n"]), self.loop)
-
-    def off(self) -> None:
-        if os.path.ismount(self.point):
-            run("umount", self.point)
-        if self.loop:
-            run("losetup", "--detach", self.loop)
-        self.server.terminate()
-        self.server.wait()
+            super().check()
 
     def verify(self, database: Path, library: Path | None) -> str:
         words = [self.options.python, __file__, "--child", "verify", database, self.reported, library or ""]

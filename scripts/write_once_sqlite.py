@@ -28,7 +28,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from write_once_copies import Drive
+from write_once_copies import Drive, run
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTOR = 512
@@ -39,10 +39,6 @@ LOADS = [("NORMAL, 100 updates", "NORMAL", 100), ("FULL, 100 updates", "FULL", 1
 
 # Some Pythons are built without extensions of SQLite.
 CAN_LOAD = "import sqlite3; sqlite3.Connection.enable_load_extension"
-
-
-def run(*words: object) -> str:
-    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout
 
 
 def interpreter() -> str | None:
@@ -111,12 +107,12 @@ def disk(kind: str, options: argparse.Namespace, *, seen: bool) -> Iterator[tupl
         if options.served:
             is_bare = kind == "device" and seen
             keys = ["ftl.remap=lh"] if is_bare else options.set if seen else []
-            own = argparse.Namespace(onefold=options.served, set=keys, latency=options.latency)
-            drive = Drive(own, Path(folder), kind, [] if is_bare else [f"mkfs.{system(kind)}", "-q"])
+            own = argparse.Namespace(onefold=options.served, latency=options.latency)
+            drive = Drive(own, Path(folder), "" if is_bare else kind, [] if is_bare else [f"mkfs.{system(kind)}", "-q"], keys)
             try:
                 yield drive.loop, drive.point, drive.image
             finally:
-                drive.close()
+                drive.off()
             return
         image, point = Path(folder, "image"), Path(folder, "mounted")
         run("truncate", "-s", "1G", image)

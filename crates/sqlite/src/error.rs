@@ -1,4 +1,4 @@
-//! Errors of a recovery.
+//! Errors of a recovery, and of a database on a device.
 
 use std::io;
 use std::path::PathBuf;

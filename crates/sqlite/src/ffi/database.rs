@@ -15,7 +15,7 @@ use super::abi::{
 };
 use super::api::Api;
 use super::companion::Companion;
-use super::file::{Shared, Wrapped, lock};
+use super::file::{Shared, Wrapped, code, lock, put_size};
 use super::os;
 use super::real::Real;
 use crate::backing::WalFile;
@@ -192,21 +192,8 @@ unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
         Some(device) => device.database().bytes(),
         None => real.bytes(),
     };
-    match bytes.and_then(|bytes| i64::try_from(bytes).map_err(|_| Code::READ)) {
-        Ok(bytes) => {
-            // SAFETY: SQLite passes a place for the number.
-            unsafe { size.write(bytes) };
-            Code::OK
-        }
-        Err(Code(code)) => code,
-    }
-}
-
-const fn code(result: Result<(), Code>) -> c_int {
-    match result {
-        Ok(()) => Code::OK,
-        Err(Code(code)) => code,
-    }
+    // SAFETY: SQLite passes a place for the number.
+    code(bytes.and_then(|bytes| unsafe { put_size(bytes, size) }))
 }
 
 /// Clones the page of a checkpoint, unless it has to be written.

@@ -1,9 +1,11 @@
 //! The memory of a file that SQLite reserves for this VFS.
 
+use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::abi::File;
 use super::real::Real;
+use crate::code::Code;
 use crate::connection::Connection;
 
 /// What the files of a connection share. Never contended: see the second invariant of this module.
@@ -11,6 +13,25 @@ pub(super) type Shared = Arc<Mutex<Connection>>;
 
 pub(super) fn lock(shared: &Shared) -> MutexGuard<'_, Connection> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What SQLite is told of a result.
+pub(super) const fn code(result: Result<(), Code>) -> c_int {
+    match result {
+        Ok(()) => Code::OK,
+        Err(Code(code)) => code,
+    }
+}
+
+/// Writes the size of a file to where SQLite wants it.
+///
+/// # Safety
+/// `size` is valid for a write.
+pub(super) unsafe fn put_size(bytes: u64, size: *mut i64) -> Result<(), Code> {
+    let bytes = i64::try_from(bytes).map_err(|_| Code::READ)?;
+    // SAFETY: the caller promises the place.
+    unsafe { size.write(bytes) };
+    Ok(())
 }
 
 /// A file of this VFS; that of the VFS below lies behind it.

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::abi::{File, IoMethods};
-use super::file::{Shared, Wrapped, lock};
+use super::file::{Shared, Wrapped, code, lock, put_size};
 use super::real::Real;
 use crate::code::Code;
 use crate::connection::{Connection, OpenWal};
@@ -160,21 +160,8 @@ unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
         }
         None => real.bytes(),
     };
-    match bytes.and_then(|bytes| i64::try_from(bytes).map_err(|_| Code::READ)) {
-        Ok(bytes) => {
-            // SAFETY: SQLite passes a place for the number.
-            unsafe { size.write(bytes) };
-            Code::OK
-        }
-        Err(Code(code)) => code,
-    }
-}
-
-const fn code(result: Result<(), Code>) -> c_int {
-    match result {
-        Ok(()) => Code::OK,
-        Err(Code(code)) => code,
-    }
+    // SAFETY: SQLite passes a place for the number.
+    code(bytes.and_then(|bytes| unsafe { put_size(bytes, size) }))
 }
 
 /// Methods that the file below answers.
