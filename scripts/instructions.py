@@ -33,14 +33,17 @@ LOADS = ["read", "write", "collect"]
 MORE_MOST = {"per_page": 0.15, "per_request": 0.10}
 # A gain is no failure, but a table that is far too high no longer guards anything.
 LESS_NOTED = 0.15
+# The reader of the vDSO that the simulator's clock would use crashes under valgrind. The policies have no clock, but with
+# the same flags what both need is built once.
+FLAGS = ["--cfg", "rustix_use_libc"]
 
 
-def build(package: str, example: str, flags: list[str]) -> Path:
+def build(package: str, example: str) -> Path:
     """Builds an example as everybody's processor runs it, and returns its path."""
     environment = {k: v for k, v in os.environ.items() if "RUSTFLAGS" not in k}
     # callgrind finds the counted function by its name, which a release build does not keep.
     command = ["cargo", "build", "--quiet", "--profile=profiling", "--locked", "-p", package]
-    command += ["--example", example, "--config", f"build.rustflags={json.dumps(flags)}"]
+    command += ["--example", example, "--config", f"build.rustflags={json.dumps(FLAGS)}"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return target / "profiling/examples" / example
@@ -68,15 +71,13 @@ def count(program: Path, arguments: list[str]) -> list[tuple[list[str], int]]:
 
 def per_page() -> dict[str, float]:
     """Instructions of the buffer policies per page, by policy and workload."""
-    calls = count(build("onefold-buffer", "instructions", []), POLICIES)
+    calls = count(build("onefold-buffer", "instructions"), POLICIES)
     return {f"{policy} {load}": round(total / int(pages), 1) for (policy, load, pages), total in calls}
 
 
 def per_request() -> dict[str, float]:
     """Instructions of the simulator per request, by load: of what a long run does beyond a short one."""
-    # The reader of the vDSO that the simulator's clock would use crashes under valgrind.
-    program = build("onefold-sim", "requests", ["--cfg", "rustix_use_libc"])
-    calls = count(program, LOADS)
+    calls = count(build("onefold-sim", "requests"), LOADS)
     counts = {}
     for ((load, few), short), ((_, many), long) in zip(calls[::2], calls[1::2], strict=True):
         counts[load] = round((long - short) / (int(many) - int(few)), 1)
