@@ -16,7 +16,6 @@ use onefold_units::{Keep, KeepError, Keeper};
 use serde_json::{Value, json};
 
 use crate::setup::Setup;
-use crate::tenant::Tenant;
 
 const MAGIC: &[u8; 16] = b"onefold-state-1\n";
 
@@ -113,10 +112,8 @@ pub enum CheckpointError {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// The store for a run, and what it holds of it.
-    pub(crate) fn of(self, setup: &Setup, tenants: &[Tenant]) -> Result<Kept<'a>, CheckpointError> {
-        let traces: Vec<&str> =
-            tenants.iter().filter_map(|tenant| tenant.source.sha256()).collect();
+    /// The store for a run of traces with these digests, and what it holds of it.
+    pub(crate) fn of(self, setup: &Setup, traces: &[&str]) -> Result<Kept<'a>, CheckpointError> {
         let identity = json!({
             "version": setup.program.version,
             "commit": setup.program.commit,

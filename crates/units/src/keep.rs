@@ -251,7 +251,9 @@ impl<T: Keep> Keep for [T] {
 
 impl<T: Keep, const N: usize> Keep for [T; N] {
     fn keep(&mut self, keeper: &mut Keeper<'_>) {
-        self.iter_mut().for_each(|one| one.keep(keeper));
+        for one in self {
+            one.keep(keeper);
+        }
     }
 }
 
@@ -261,7 +263,10 @@ macro_rules! lists {
             fn keep(&mut self, keeper: &mut Keeper<'_>) {
                 let count = keeper.count(self.len());
                 if !keeper.reads() {
-                    return self.iter_mut().for_each(|one| one.keep(keeper));
+                    for one in self {
+                        one.keep(keeper);
+                    }
+                    return;
                 }
                 self.clear();
                 self.reserve(count.min(TRUSTED));

@@ -39,7 +39,8 @@ pub(crate) fn simulate(
     let contents = Contents::new(setup, ssd.capacity())?;
     let mut contents = Some(contents).filter(|_| ssd.asks_contents());
     let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
-    let checkpoint = control.checkpoint.map(|checkpoint| checkpoint.of(setup, &tenants));
+    let traces: Vec<&str> = tenants.iter().filter_map(|tenant| tenant.source.sha256()).collect();
+    let checkpoint = control.checkpoint.map(|checkpoint| checkpoint.of(setup, &traces));
     let checkpoint = checkpoint.transpose()?;
     let goes_on = checkpoint.as_ref().is_some_and(Kept::is_found);
     let preconditioned = match wanted {
