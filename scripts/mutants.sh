@@ -598,6 +598,13 @@ ssd|copies-staged|../../ftl/src/staging.rs|s/contents\.forget\(slot\);/let _ = c
 ssd|copies-trimmed|dedup.rs|s/dedup\.set_known\(unit\.lpn, 1, UNKNOWN\);/let _ = dedup;/|a unit that was unmapped holds no content
 ssd|zeroes-kept|dedup.rs|s/let done = ftl\.write_zeroes\(at, unit\.lpn\)\?;/let done = at.ready;/|zeroes replace what a unit held
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
+sim|state-places|in_flight.rs|s/\{ earliest \} each \{ losers \}/{ earliest } but { losers }/|places of a closed loop belong to the state of a run
+sim|state-series|series.rs|s/\{ window, next, start, windows \} but \{ asked \}/{ window, next, start } but { asked, windows }/|so do windows of the series
+sim|state-passes|tenant.rs|s/self\.passed = self\.issued;//|a run goes on in the pass that it was in
+sim|state-told|source.rs|s/drop\(contents\.drain\(.*?\)\);//|what a trace told of writes that were issued is over
+sim|state-unsummed|checkpoint.rs|s/if onefold_format::checksum\(&frame\) != u32::from_le_bytes\(sum\)/if frame.len() > 2 * BLOCK_MAX/|damage of a state is noticed
+sim|state-of-another|checkpoint.rs|s/"config": setup\.config\.to_json\(\),//|a state of another configuration is refused
+sim|state-cpu|at_once.rs|s/\*began_cpu_s = thread_cpu_s\(\) - cpu_s;/let _ = (began_cpu_s, cpu_s);/|CPU time of the parts of a run adds up
 sqlite|small-cloned|connection.rs|s/&& frames < syncs\.saturating_mul\(CLONED_FRAMES_PER_SYNC\)/\&\& frames < syncs.min(0)/|small commits that are synced one by one are written
 sqlite|marker-stock|header.rs|s/const EMPTY: u32 = 0x4f46_5730;/const EMPTY: u32 = 3_007_000;/|SQLite without the extension refuses an empty aligned WAL
 sqlite|marker-gone|wal.rs|s/return Self::create\(medium\);/return medium.truncate(0);/|a truncation leaves the header of an aligned WAL

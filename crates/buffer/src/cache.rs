@@ -1,6 +1,6 @@
 //! The part that all policies over single entries share: what a request does page by page.
 
-use onefold_units::{Lpn, Op};
+use onefold_units::{Keep, Keeper, Lpn, Op};
 
 use crate::cover::{Cover, cover_of};
 use crate::index::GROUP_KEYS;
@@ -280,5 +280,10 @@ impl<R: Replacement> Policy for Cache<R> {
     fn check(&self) -> Result<(), Violation> {
         self.entries.check()?;
         self.replacement.check(&self.entries)
+    }
+
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        self.entries.keep(keeper);
+        self.replacement.keep(keeper);
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Index {
     shift: u32,
 }
 
+onefold_units::keep!(Index { heads } but { shift });
+
 impl Index {
     /// An empty index for up to `nodes` keys.
     #[must_use]

@@ -6,8 +6,10 @@ use onefold_units::convert::index;
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// A node of a [`Slab`](crate::Slab). For an entry with a slot it is also the number of the slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NodeId(pub(crate) u32);
+
+onefold_units::keep!(NodeId(number));
 
 impl NodeId {
     /// The bare number.
@@ -38,6 +40,8 @@ pub struct Node {
     /// Free for the policy: counters, reference bits. 0 when the node is allocated.
     pub aux: u16,
 }
+
+onefold_units::keep!(Node { newer, older, key, chain, list, tenant, valid, dirty, aux });
 
 /// What a node of a new key is like.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! The interface of a buffer: requests go in, actions come out.
 
-use onefold_units::Lpn;
+use onefold_units::{Keeper, Lpn};
 
 use crate::{Actions, Req, Stats, Violation};
 
@@ -37,6 +37,9 @@ pub trait Policy {
 
     /// A copy in the same state: to go on from one warm-up in several ways.
     fn boxed_clone(&self) -> Box<dyn Policy + Send>;
+
+    /// Writes the state of the buffer, or takes one into a buffer that was built alike.
+    fn keep(&mut self, keeper: &mut Keeper<'_>);
 
     /// What was counted so far.
     fn stats(&self) -> &Stats;

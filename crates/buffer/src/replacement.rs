@@ -1,5 +1,7 @@
 //! What one policy over single entries decides.
 
+use onefold_units::Keeper;
+
 use crate::{
     Access, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Pages, Parameters, Req,
     Setup, Tables, Violation,
@@ -94,6 +96,12 @@ pub trait Replacement: Clone + Send + 'static {
         for list in (0..).take(Self::AREAS.len()) {
             e.flush(ListId(list), out);
         }
+    }
+
+    /// Writes the state of the policy, or takes it in place: all that [`Replacement::new`] does not know. Without this
+    /// a policy with fields cannot be stopped and continued; [`onefold_units::keep_fields!`] makes it.
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        keeper.stateless(self);
     }
 
     /// Checks the limits of the policy.

@@ -17,6 +17,8 @@ pub struct Slab {
     free_ghosts: u32,
 }
 
+onefold_units::keep!(Slab { nodes, free_slots, free_ghosts } but { slots, sentinels });
+
 impl Slab {
     /// A slab of free nodes with `lists` empty lists.
     #[must_use]

@@ -22,6 +22,8 @@ pub struct Accesses {
     pub bytes_hit: u64,
 }
 
+onefold_units::keep!(Accesses { requests, full_hits, pages, hits, bytes, bytes_hit });
+
 impl Accesses {
     /// Pages that did not hit.
     #[must_use]
@@ -111,6 +113,25 @@ pub struct TenantStats {
     pub dirty: u64,
 }
 
+onefold_units::keep!(TenantStats {
+    reads,
+    writes,
+    trim_requests,
+    trim_pages,
+    flushes,
+    fua_writes,
+    flash_reads,
+    wb_hits,
+    pad_reads,
+    pages_programmed,
+    pages_padded,
+    programs,
+    short_programs,
+    overwritten,
+    trim_discards,
+    dirty
+});
+
 /// What the pages of a write did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Written {
@@ -199,6 +220,8 @@ pub struct AreaStats {
     pub flushed: u64,
 }
 
+onefold_units::keep!(AreaStats { entries, dirty, clean_evictions, dirty_evictions, flushed } but { name });
+
 impl AreaStats {
     /// Entries evicted, clean or dirty.
     #[must_use]
@@ -246,6 +269,8 @@ pub struct Stats {
     /// Look-ups in tables of the policy, such as the large-append table.
     pub lookups: u64,
 }
+
+onefold_units::keep!(Stats { tenants, hits, lookups } each { areas });
 
 impl Stats {
     pub(crate) fn new(areas: &[Area]) -> Self {

@@ -136,6 +136,14 @@ impl Interrupt {
         done
     }
 
+    /// Writes something that is kept, within soft work. A signal waits for it, and a second one does not.
+    pub(crate) fn keeping<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.set(Phase::Keeps);
+        let done = work();
+        self.set(Phase::Soft);
+        done
+    }
+
     /// From now on signals are for a server, and kept until it asks for them.
     pub(crate) fn serving(&self) -> Served {
         let (sender, receiver) = channel();

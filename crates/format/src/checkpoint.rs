@@ -13,13 +13,15 @@ const FIXED_BYTES: usize = 48;
 pub const LABEL_VERSION: u64 = 1;
 
 /// How far an open superblock was programmed at the cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Frontier {
     /// The superblock.
     pub superblock: SuperblockId,
     /// Slots programmed by then.
     pub slots: u32,
 }
+
+onefold_units::keep!(Frontier { superblock, slots });
 
 /// A committed checkpoint: magic 4 | version 2 | 0 2 | generation 8 | seq 8 | alloc 8 | map pages 4
 /// | superblocks 4 | frontiers 4 | 0 4 | superblock ids 4 each | frontiers 8 each | crc 4.
@@ -38,6 +40,8 @@ pub struct CheckpointLabel {
     /// Open superblocks at the cut.
     pub frontiers: Vec<Frontier>,
 }
+
+onefold_units::keep!(CheckpointLabel { generation, seq, alloc, map_pages, superblocks, frontiers });
 
 impl CheckpointLabel {
     /// Bytes a label can take on a device with that many superblocks and open superblocks.
@@ -131,6 +135,8 @@ pub struct SyncedLog {
     /// Slots of it that were programmed.
     pub open_slots: u32,
 }
+
+onefold_units::keep!(SyncedLog { seq, open_epoch, open_slots });
 
 impl SyncMark {
     /// Bytes of the mark.

@@ -15,9 +15,10 @@ const SEQ_BYTES: usize = 6;
 pub(crate) const SEQ_MAX: u64 = (1 << (8 * SEQ_BYTES)) - 1;
 
 /// What a slot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SlotKind {
     /// A unit of the host, or a translation page (LPNs past the logical capacity).
+    #[default]
     Data,
     /// A tail page: reverse map of the superblock.
     Tail,
@@ -30,6 +31,8 @@ pub enum SlotKind {
     /// A page of the remap log; the lpn field is the data superblock it is about.
     Log,
 }
+
+onefold_units::keep_enum!(SlotKind { Data, Tail, Map, Filler, Lost, Log });
 
 /// The spare area of a programmed slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ const FRAME_BYTES: u32 = 28; // head and checksum
 const RECORDS_MAX: u64 = 65_535;
 
 /// What one slot of the superblock holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TailRecord {
     /// Kind of content; `None` where the program failed.
     pub kind: Option<SlotKind>,
@@ -38,6 +38,8 @@ pub struct TailRecord {
     /// Sequence number of the write.
     pub seq: Seq,
 }
+
+onefold_units::keep!(TailRecord { kind, lpn, seq });
 
 /// Records that fit a unit of `unit_bytes`, of 4 KiB or more, whatever they say.
 #[must_use]
@@ -86,12 +88,14 @@ pub fn decode_tail(unit: &[u8]) -> Option<Vec<TailRecord>> {
 }
 
 /// Counts the units that records take which are packed one after the other.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TailMeter {
     unit_bytes: u32,
     full: u32,
     spans: Spans,
 }
+
+onefold_units::keep!(TailMeter { unit_bytes, full, spans });
 
 impl TailMeter {
     /// No records yet, for units of `unit_bytes`.
@@ -129,6 +133,8 @@ struct Spans {
     low: [u64; 5],
     high: [u64; 5],
 }
+
+onefold_units::keep!(Spans { count, low, high });
 
 impl Spans {
     /// Takes one more record, if it fits a unit with the others.

@@ -69,6 +69,8 @@ pub(crate) struct Contents {
     recent: RecentUnits,
 }
 
+onefold_units::keep!(Contents { index, recent } but { scope });
+
 impl Contents {
     /// `entries` contents of a device with so many slots and units of the host; `None` where none are remembered.
     ///
@@ -153,12 +155,16 @@ struct RecentUnits {
     max: usize,
 }
 
+onefold_units::keep!(RecentUnits { halves } but { max });
+
 /// A set of units, and a list of them to clear it by.
 #[derive(Clone, Debug)]
 struct Half {
     bits: Vec<u64>,
     units: Vec<u32>,
 }
+
+onefold_units::keep!(Half { bits, units });
 
 impl RecentUnits {
     /// Of units below `units`; others are never in it.

@@ -13,8 +13,10 @@ pub(crate) struct Checkpoints {
     pub(crate) dump: Option<Dump>,
 }
 
+onefold_units::keep!(Checkpoints { label, written, dump });
+
 /// A checkpoint being dumped.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Dump {
     /// What will be committed.
     pub(crate) label: CheckpointLabel,
@@ -22,3 +24,5 @@ pub(crate) struct Dump {
     pub(crate) superblock: Option<SuperblockId>,
     pub(crate) next_program: u32,
 }
+
+onefold_units::keep!(Dump { label, next_page, superblock, next_program });

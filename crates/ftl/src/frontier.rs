@@ -6,7 +6,7 @@ use onefold_units::{Cause, Ppn, SuperblockId};
 
 /// A slot that was given out but not programmed yet. It exists only where a flash page holds several
 /// units.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Staged {
     pub(crate) lpn: u32,
     pub(crate) seq: u64,
@@ -20,14 +20,18 @@ pub(crate) struct Staged {
     pub(crate) is_copy: bool,
 }
 
+onefold_units::keep!(Staged { lpn, seq, entry, replaces, remapped, is_copy });
+
 /// How a slot is accounted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Entry {
     pub(crate) kind: onefold_format::SlotKind,
     pub(crate) cause: Cause,
     /// 4 KiB pages of `cause`; the rest of the unit is padding.
     pub(crate) pages: u64,
 }
+
+onefold_units::keep!(Entry { kind, cause, pages });
 
 /// An open superblock, or none.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +49,8 @@ pub(crate) struct Frontier {
     /// What they will take; `None` if there are none.
     pub(crate) meter: Option<TailMeter>,
 }
+
+onefold_units::keep!(Frontier { superblock, next, programmed, staged, staged_data, tail, meter } but { spares });
 
 impl Frontier {
     pub(crate) fn open(&mut self, superblock: SuperblockId, first: u32, meter: Option<TailMeter>) {

@@ -77,6 +77,10 @@ pub struct Ftl<M> {
     pub(crate) pieces: Vec<Piece>,
 }
 
+onefold_units::keep!(Ftl<NullMedia> { nand, map, valid, superblocks, turn, seq, alloc, epoch_limit, stats, trim_log,
+    checkpoints, programmed_at, hungry, copied, ring, moving } each { pools, frontiers, map_cache, remap, contents }
+    but { config, layout, scratch, geometry_id, pieces });
+
 impl<M: Media> Ftl<M> {
     /// A fresh FTL over an erased array.
     ///

@@ -27,12 +27,17 @@ pub(crate) struct MapCache {
     pages: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+onefold_units::keep!(MapCache { len, prev, next, state } but { capacity, pages });
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum PageState {
+    #[default]
     Absent,
     Clean,
     Dirty,
 }
+
+onefold_units::keep_enum!(PageState { Absent, Clean, Dirty });
 
 impl MapCache {
     pub(crate) fn new(bytes: u64, unit_bytes: u32, layout: &Layout) -> Self {

@@ -31,8 +31,21 @@ pub(crate) struct Pool {
     pub(crate) unsynced: u32,
 }
 
+onefold_units::keep!(Pool {
+    free,
+    victims,
+    valid,
+    collection,
+    aside,
+    weak,
+    hungry,
+    barren,
+    erases,
+    unsynced
+});
+
 /// A victim being drained.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Collection {
     pub(crate) victim: SuperblockId,
     /// Next slot to look at.
@@ -49,6 +62,8 @@ pub(crate) struct Collection {
     /// Times it was read through before: slots that are left hold referrers without room in the log.
     pub(crate) pass: u32,
 }
+
+onefold_units::keep!(Collection { victim, cursor, ahead, cause, valid, gain, credit, ready, pass });
 
 impl Pool {
     pub(crate) fn new(victim: &VictimSpec, setup: &VictimSetup) -> Self {

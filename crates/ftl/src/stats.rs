@@ -32,6 +32,20 @@ pub struct FtlStats {
     pub saved: SavedPages,
 }
 
+onefold_units::keep!(FtlStats {
+    programs,
+    reads,
+    erases,
+    media_failures,
+    slow,
+    relocated,
+    map_hits,
+    map_misses,
+    checkpoints,
+    trim_records,
+    saved
+});
+
 impl FtlStats {
     /// What was counted since `earlier`, an older state of the same counters.
     #[must_use]
@@ -67,6 +81,8 @@ pub struct Held {
     pub stale_pages: u64,
 }
 
+onefold_units::keep!(Held { valid_pages, stale_pages });
+
 /// 4 KiB pages of units that the host wrote and that were not programmed, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SavedPages {
@@ -77,6 +93,8 @@ pub struct SavedPages {
     /// They were all zeroes and are unmapped instead.
     pub zero: u64,
 }
+
+onefold_units::keep!(SavedPages { copy_read, copy_write, zero });
 
 impl SavedPages {
     /// What was counted since `earlier`, an older state of the same counters.

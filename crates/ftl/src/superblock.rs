@@ -4,9 +4,10 @@ use onefold_units::convert::index;
 use onefold_units::{Ppn, SuperblockId};
 
 /// What a superblock is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum State {
     /// In the free list of its pool.
+    #[default]
     Free,
     /// A frontier fills it.
     Open,
@@ -22,8 +23,10 @@ pub(crate) enum State {
     Retired,
 }
 
+onefold_units::keep_enum!(State { Free, Open, Closed, Collecting, Checkpoint, Log, Retired });
+
 /// One superblock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about a superblock")]
 pub(crate) struct Superblock {
     /// Slots that hold the current content of a logical unit.
@@ -48,6 +51,20 @@ pub(crate) struct Superblock {
     pub(crate) closed_at: u64,
 }
 
+onefold_units::keep!(Superblock {
+    valid,
+    state,
+    failing,
+    dirty,
+    holds_log,
+    erasing,
+    unverified,
+    erases,
+    tail_units,
+    epoch,
+    closed_at
+});
+
 impl Superblock {
     pub(crate) const FREE: Self = Self {
         valid: 0,
@@ -70,6 +87,8 @@ pub(crate) struct ValidBits {
     words: Vec<u64>,
     per_superblock: usize,
 }
+
+onefold_units::keep!(ValidBits { words } but { per_superblock });
 
 impl ValidBits {
     pub(crate) fn new(superblocks: u32, slots: u32) -> Self {
@@ -141,6 +160,8 @@ pub(crate) struct Map {
     /// slot is valid. With remaps it may be mapped elsewhere by now, and others to the slot.
     pub(crate) p2l: Vec<u32>,
 }
+
+onefold_units::keep!(Map { l2p, p2l });
 
 impl Map {
     pub(crate) fn new(units: u32, slots: u64) -> Self {

@@ -19,6 +19,8 @@ pub(crate) struct TrimLog {
     offsets: [u64; 2],
 }
 
+onefold_units::keep!(TrimLog { active, used } but { capacity, offsets });
+
 impl TrimLog {
     pub(crate) const fn new(layout: &Layout) -> Self {
         Self {

@@ -14,7 +14,7 @@
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, Ppn, Rng, SuperblockId};
 
-use crate::media::{Media, MediaError, Spare};
+use crate::media::{Media, MediaError, NullMedia, Spare};
 use crate::{Delay, FaultSpec, Geometry, Grant, Timelines, TimingSpec, Work};
 
 /// When an operation is submitted, and when it may start at the earliest.
@@ -43,6 +43,8 @@ pub struct Nand<M> {
     slow: SlowCounts,
 }
 
+onefold_units::keep!(Nand<NullMedia> { timelines, timed, next, erases, programs, slow } each { faults } but { geometry, media });
+
 /// Operations that took longer than usual ([`FaultSpec::slow`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowCounts {
@@ -51,6 +53,8 @@ pub struct SlowCounts {
     /// Programs that needed more pulses.
     pub programs: u64,
 }
+
+onefold_units::keep!(SlowCounts { reads, programs });
 
 impl SlowCounts {
     /// What was counted since `earlier`, an older state of the same counters.
@@ -73,6 +77,8 @@ struct Faults {
     retried: bool,
     failed_die: Option<u32>,
 }
+
+onefold_units::keep!(Faults { program, erase, read, rot, slow_program, slow_read, retried, failed_die } but { spec });
 
 impl Faults {
     /// The faults to draw; `None` if there are none.

@@ -16,14 +16,18 @@ pub(crate) struct Channel {
     sweep_at: usize,
 }
 
+onefold_units::keep!(Channel { busy, sweep_at });
+
 /// Intervals of the past that are kept at least before they are dropped.
 const PAST_MAX: usize = 64;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Interval {
     start: u64,
     end: u64,
 }
+
+onefold_units::keep!(Interval { start, end });
 
 impl Channel {
     /// Takes the earliest gap of `duration` at or after `ready`, and returns its start. `now` is

@@ -29,7 +29,7 @@ pub const ERASED_SPARE: Spare = [0xFF; SPARE_BYTES];
 pub const ERASED_HEAD: Head = [0xFF; HEAD_BYTES];
 
 /// Why a medium did not do what it was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Default)]
 #[non_exhaustive]
 pub enum MediaError {
     /// The program failed; the slots are unusable until the next erase.
@@ -40,6 +40,7 @@ pub enum MediaError {
     EraseFailed,
     /// The data cannot be read back.
     #[error("the data is uncorrectable")]
+    #[default]
     Unreadable,
     /// A whole die has failed. The drive has no parity over its dies, so it programs and erases nothing any more.
     #[error("die {die} failed, and the drive can only be read")]
@@ -57,6 +58,8 @@ pub enum MediaError {
         errno: i32,
     },
 }
+
+onefold_units::keep_enum!(MediaError { ProgramFailed, EraseFailed, Unreadable, DieFailed { die }, PowerLost, Backing { errno } });
 
 /// What a backing store says with an error number of Linux.
 fn refusal(errno: i32) -> String {

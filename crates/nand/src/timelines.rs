@@ -62,6 +62,8 @@ struct Die {
     queue: Option<Box<Overtakable>>,
 }
 
+onefold_units::keep!(Die { array_free, cache_free, background_until } each { queue } but { channel });
+
 /// The operations queued on a die, for read priority.
 #[derive(Clone, Debug, Default)]
 struct Overtakable {
@@ -72,6 +74,8 @@ struct Overtakable {
     /// How long the present backlog has been postponed.
     postponed: u64,
 }
+
+onefold_units::keep!(Overtakable { ends, shift, postponed });
 
 /// Timelines of one device.
 #[derive(Clone, Debug)]
@@ -88,6 +92,9 @@ pub struct Timelines {
     link_modelled: bool,
     controller: u64,
 }
+
+onefold_units::keep!(Timelines { link_in, link_out, controller } each { dies, channels } but { spec,
+    planes_per_resource, usual_bytes, usual_ns, link_modelled });
 
 /// Nanoseconds to move `bytes` at `rate` bytes per second, rounded up; 0 where the rate is 0.
 #[inline(never)]

@@ -5,10 +5,11 @@ use onefold_config::Run;
 use onefold_nand::Delay;
 use onefold_ssd::{Command, Completion, HostStats};
 use onefold_trace::workload::RemapFrom;
-use onefold_units::{Nanos, Op};
+use onefold_units::{Keep, Keeper, Nanos, Op};
 
 use crate::SimError;
-use crate::control::{Control, Watch};
+use crate::checkpoint::Kept;
+use crate::control::{Control, Pause, Watch};
 use crate::cpu::thread_cpu_s;
 use crate::log::{Logged, OnRequest};
 use crate::passes::Written;
@@ -60,6 +61,11 @@ pub(crate) trait AtOnce {
         false
     }
 
+    /// Writes its state and that of counters it gave before, or takes them in place.
+    fn keep(&mut self, _baseline: &mut Self::Counters, keeper: &mut Keeper<'_>) {
+        keeper.unkept("this device");
+    }
+
     /// Whether only this request failed, as flash could not be read or is not written any more: the load goes on.
     fn fails_alone(error: &Self::Error) -> bool;
 
@@ -67,22 +73,25 @@ pub(crate) trait AtOnce {
     fn error(error: Self::Error, number: u64, command: &Command) -> SimError;
 }
 
-/// Runs tenants on it, and gives it back.
+/// Runs tenants on it, and gives it back. Goes on from the state in `checkpoint`, if there is one.
 pub(crate) fn run<D: AtOnce>(
     device: D,
     tenants: Vec<Tenant>,
     run: &Run,
+    checkpoint: Option<Kept<'_>>,
     control: &Control<'_>,
 ) -> Result<(D, Ran<D::Counters>), SimError> {
     let ran = Ran::new(tenants, run);
-    let mut runner = Runner { device, ran, warmup: run.warmup, done: 0, last_time: 0, touched: 0 };
-    let begin = thread_cpu_s();
+    let (warmup, began_cpu_s) = (run.warmup, thread_cpu_s());
+    let mut runner =
+        Runner { device, ran, warmup, done: 0, last_time: 0, touched: 0, began_cpu_s, checkpoint };
     runner.run(control)?;
     check_measured(runner.done, runner.warmup, runner.ran.partial)?;
-    Ok((runner.device, Ran { cpu_s: thread_cpu_s() - begin, ..runner.ran }))
+    let cpu_s = runner.cpu_s();
+    Ok((runner.device, Ran { cpu_s, ..runner.ran }))
 }
 
-struct Runner<D: AtOnce> {
+struct Runner<'c, D: AtOnce> {
     device: D,
     ran: Ran<D::Counters>,
     warmup: u64,
@@ -91,15 +100,42 @@ struct Runner<D: AtOnce> {
     last_time: u64,
     /// Keeps the loads of [`AtOnce::touch`] alive.
     touched: u64,
+    /// When the run began, in CPU time; earlier by what it took before it was stopped.
+    began_cpu_s: f64,
+    /// Where the state is kept, and read from if there is one.
+    checkpoint: Option<Kept<'c>>,
 }
 
-impl<D: AtOnce> Runner<D> {
+impl<D: AtOnce> Keep for Runner<'_, D> {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        let mut cpu_s = self.cpu_s();
+        let Self { device, ran, warmup, done, last_time, touched: _, began_cpu_s, checkpoint: _ } =
+            self;
+        cpu_s.keep(keeper);
+        *began_cpu_s = thread_cpu_s() - cpu_s;
+        warmup.keep(keeper);
+        done.keep(keeper);
+        last_time.keep(keeper);
+        let Ran { tenants, series, at, baseline, partial: _, cpu_s: _, passes } = ran;
+        keeper.each(tenants);
+        series.keep(keeper);
+        at.keep(keeper);
+        passes.keep(keeper);
+        device.keep(baseline, keeper);
+    }
+}
+
+impl<D: AtOnce> Runner<'_, D> {
     fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
-        self.ran.passes.begin(self.written());
-        if self.warmup == 0 {
-            self.begin_measuring();
+        if !self.goes_on(control)? {
+            self.ran.passes.begin(self.written());
+            if self.warmup == 0 {
+                self.begin_measuring();
+            }
+            // Early, so that what cannot be kept is told before anything took its time.
+            self.save()?;
         }
-        let mut watch = Watch::new(control);
+        let mut watch = Watch::after(self.done, control);
         while !self.ran.partial {
             match self.turn()? {
                 Some(tenant) => self.take_turn(tenant, &mut watch, control.on_request)?,
@@ -108,6 +144,33 @@ impl<D: AtOnce> Runner<D> {
             }
         }
         std::hint::black_box(self.touched);
+        Ok(())
+    }
+
+    /// CPU seconds so far.
+    fn cpu_s(&self) -> f64 {
+        thread_cpu_s() - self.began_cpu_s
+    }
+
+    /// Takes the state that was kept. Whether there is one.
+    fn goes_on(&mut self, control: &Control<'_>) -> Result<bool, SimError> {
+        let Some(mut kept) = self.checkpoint.take() else { return Ok(false) };
+        let goes_on = kept.load(self)?;
+        if goes_on {
+            if let Some(say) = control.say {
+                say(&format!("goes on from {} after {} requests", kept.name(), self.done));
+            }
+            self.ran.tenants.iter_mut().try_for_each(|tenant| tenant.catch_up(control))?;
+        }
+        self.checkpoint = Some(kept);
+        Ok(goes_on)
+    }
+
+    /// Keeps the state, if that is asked.
+    fn save(&mut self) -> Result<(), SimError> {
+        let Some(kept) = self.checkpoint.take() else { return Ok(()) };
+        kept.save(self)?;
+        self.checkpoint = Some(kept);
         Ok(())
     }
 
@@ -159,9 +222,12 @@ impl<D: AtOnce> Runner<D> {
         let is_alone = self.ran.tenants.len() == 1;
         loop {
             self.issue(tenant, on_request)?;
-            if watch.ends(self.done) {
-                self.ran.partial = true;
-                return Ok(());
+            if let Some(pause) = watch.pauses(self.done) {
+                self.save()?;
+                self.ran.partial = pause == Pause::End;
+                if self.ran.partial {
+                    return Ok(());
+                }
             }
             if !is_alone || self.ran.tenants[tenant].is_batch_over() {
                 return Ok(());
@@ -334,7 +400,8 @@ mod tests {
             Ok::<_, SimError>(tenant)
         };
         let tenants = vec![tenant(1)?, tenant(3)?];
-        let (device, _) = run(Instant::default(), tenants, &config.run(), &Control::default())?;
+        let (device, _) =
+            run(Instant::default(), tenants, &config.run(), None, &Control::default())?;
         let turns: u32 = device.tenants[..400].iter().map(|tenant| u32::from(*tenant)).sum();
         assert_eq!((device.tenants.len(), turns), (800, 300));
         Ok(())

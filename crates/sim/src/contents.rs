@@ -19,6 +19,8 @@ pub(crate) struct Contents {
     pages: Vec<u128>,
 }
 
+onefold_units::keep!(Contents { model } but { pages });
+
 impl Contents {
     /// Contents on a device of `capacity` bytes.
     pub(crate) fn new(setup: &Setup, capacity: u64) -> Result<Self, SimError> {

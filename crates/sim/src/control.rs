@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::SimError;
+use crate::checkpoint::Checkpoint;
 use crate::log::OnRequest;
 
 /// Requests between two looks at the interrupt flag: few, as each of a large volume may take a millisecond.
@@ -19,6 +20,8 @@ pub struct Control<'a> {
     pub say: Option<&'a dyn Fn(&str)>,
     /// Called with each measured request when it is over.
     pub on_request: Option<OnRequest<'a>>,
+    /// Keeps the state of the run, and goes on from one that was kept: drives with a block namespace and without a volume.
+    pub checkpoint: Option<Checkpoint<'a>>,
 }
 
 impl Control<'_> {
@@ -38,25 +41,62 @@ impl Control<'_> {
 pub(crate) struct Watch<'a, 'b> {
     control: &'a Control<'b>,
     next: u64,
+    /// Requests at which the state is kept next.
+    next_checkpoint: u64,
+}
+
+/// Why a run pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// It is to end.
+    End,
+    /// Its state is to be kept.
+    Checkpoint,
 }
 
 impl<'a, 'b> Watch<'a, 'b> {
-    pub(crate) const fn new(control: &'a Control<'b>) -> Self {
-        Self { control, next: INTERRUPT_EVERY }
+    pub(crate) fn new(control: &'a Control<'b>) -> Self {
+        Self::after(0, control)
+    }
+
+    /// Of a run that goes on after so many requests.
+    pub(crate) fn after(requests: u64, control: &'a Control<'b>) -> Self {
+        let mut watch = Self { control, next: requests + INTERRUPT_EVERY, next_checkpoint: 0 };
+        watch.plan_checkpoint(requests);
+        watch
+    }
+
+    fn plan_checkpoint(&mut self, requests: u64) {
+        let every = self.control.checkpoint.as_ref().and_then(|checkpoint| checkpoint.every);
+        let every = every.map_or(u64::MAX, |every| every.max(1));
+        self.next_checkpoint = requests.saturating_add(every);
     }
 
     /// So many requests are through. Whether the run is to end.
     #[inline]
     pub(crate) fn ends(&mut self, requests: u64) -> bool {
-        requests >= self.next && self.look(requests)
+        self.pauses(requests) == Some(Pause::End)
     }
 
-    fn look(&mut self, requests: u64) -> bool {
+    /// So many requests are through. Whether the run pauses.
+    #[inline]
+    pub(crate) fn pauses(&mut self, requests: u64) -> Option<Pause> {
+        if requests >= self.next { self.look(requests) } else { None }
+    }
+
+    fn look(&mut self, requests: u64) -> Option<Pause> {
         self.next += INTERRUPT_EVERY;
         if let Some(progress) = self.control.progress {
             progress(requests);
         }
-        self.control.is_interrupted()
+        if self.control.is_interrupted() {
+            return Some(Pause::End);
+        }
+        if requests < self.next_checkpoint {
+            return None;
+        }
+        self.plan_checkpoint(requests);
+        Some(Pause::Checkpoint)
     }
 }
 

@@ -18,6 +18,7 @@ use std::num::NonZeroU32;
 
 use onefold_trace::{Flags, Record, TraceOp};
 use onefold_units::convert::{index, index64, narrow, u64_from};
+use onefold_units::{Keep, Keeper};
 
 /// What a trace tells of what its requests waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(crate) enum Known {
 const UNTOLD_MAX: usize = 1 << 16;
 
 /// What a request waits for, and when it is sent then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Wait {
     /// Of which client; `None`: of all.
     client: Option<u16>,
@@ -41,6 +42,8 @@ struct Wait {
     /// So many more of [`Recorded::over`] had ended.
     news: u32,
 }
+
+onefold_units::keep!(Wait { client, when, news });
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
@@ -50,8 +53,16 @@ enum When {
     After(u64),
 }
 
+impl Default for When {
+    fn default() -> Self {
+        Self::After(0)
+    }
+}
+
+onefold_units::keep_enum!(When { At(at), After(pause) });
+
 /// A record that was begun: its requests in the replay, by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Begun {
     /// When it ended in the trace.
     end: u64,
@@ -60,11 +71,21 @@ struct Begun {
     client: u16,
 }
 
+onefold_units::keep!(Begun { end, first, requests, client });
+
 /// The last end of requests, of each client and of all.
 #[derive(Default)]
 struct Scopes<T> {
     all: Option<T>,
     clients: BTreeMap<u16, T>,
+}
+
+impl<T: Keep + Default> Keep for Scopes<T> {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        let Self { all, clients } = self;
+        all.keep(keeper);
+        clients.keep(keeper);
+    }
 }
 
 impl<T: Default> Scopes<T> {
@@ -97,6 +118,8 @@ pub(crate) struct Recorded {
     over: VecDeque<Begun>,
 }
 
+onefold_units::keep!(Recorded { made, under_way, untold, last_end, waits, over } but { known });
+
 impl Recorded {
     pub(crate) fn new(known: Known) -> Self {
         Self {
@@ -113,6 +136,12 @@ impl Recorded {
     /// The same, before the first record.
     pub(crate) fn anew(&self) -> Self {
         Self::new(self.known)
+    }
+
+    /// The requests of all records so far were sent in a run that goes on: nothing is to be said of them.
+    pub(crate) fn passes_by(&mut self) {
+        self.waits.clear();
+        self.over.clear();
     }
 
     /// A record begins, which becomes so many requests. Gives how many records are under way, this
@@ -182,6 +211,8 @@ struct Scope {
     missing: u64,
 }
 
+onefold_units::keep!(Scope { last_end, missing });
+
 impl Scope {
     fn ended(&mut self, at: u64) {
         self.last_end = self.last_end.max(at);
@@ -189,8 +220,9 @@ impl Scope {
 }
 
 /// A request that was sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 enum Sent {
+    #[default]
     UnderWay,
     Ended(u64),
     /// Under way, and waited for.
@@ -200,6 +232,8 @@ enum Sent {
     /// Ended, and waited for: of no more interest.
     Over,
 }
+
+onefold_units::keep_enum!(Sent { UnderWay, Ended(at), Missed { client }, Over });
 
 /// What requests of a run wait for.
 #[derive(Default)]
@@ -214,6 +248,8 @@ pub(crate) struct Dependencies {
     /// How late requests were that kept their times.
     late: u64,
 }
+
+onefold_units::keep!(Dependencies { sent, first, numbers, scopes, next, late });
 
 impl Dependencies {
     /// When the next request is sent, in a replay that began at `start` and is `speed` times as

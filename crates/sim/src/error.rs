@@ -199,6 +199,9 @@ pub enum SimError {
         "requests wait for a volume that waits for nothing: this is a defect, please report it"
     )]
     VolumeStuck,
+    /// The run cannot be stopped and continued.
+    #[error(transparent)]
+    Checkpoint(#[from] crate::CheckpointError),
     /// A law every run obeys was broken: a defect of the simulator.
     #[error("the run broke a law of accounting: {0}")]
     Law(String),

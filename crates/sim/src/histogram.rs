@@ -23,6 +23,8 @@ pub(crate) struct Histogram {
     total: u64,
 }
 
+onefold_units::keep!(Histogram { counts, total });
+
 /// The bucket of a value.
 #[inline]
 fn bucket(value: u64) -> u64 {

@@ -15,12 +15,16 @@ pub(crate) struct InFlight {
     losers: Vec<Place>,
 }
 
+onefold_units::keep!(InFlight { earliest } each { losers });
+
 /// When a place is free, and its number in the tree.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     free: u64,
     at: usize,
 }
+
+onefold_units::keep!(Place { free, at });
 
 impl InFlight {
     /// `depth` places, all free at `start`.

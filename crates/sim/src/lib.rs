@@ -34,6 +34,7 @@
 //! in the changelog.
 
 mod at_once;
+mod checkpoint;
 mod contents;
 mod control;
 mod cpu;
@@ -68,6 +69,7 @@ mod used;
 mod volume_run;
 mod zoned;
 
+pub use checkpoint::{Checkpoint, CheckpointError, Store, WriteState};
 pub use control::Control;
 pub use error::SimError;
 pub use log::{Logged, OnRequest};

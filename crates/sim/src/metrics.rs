@@ -14,6 +14,8 @@ pub(crate) struct Latencies {
     max: u64,
 }
 
+onefold_units::keep!(Latencies { histogram, sum, max });
+
 impl Latencies {
     fn new() -> Self {
         Self { histogram: Histogram::new(), sum: 0, max: 0 }
@@ -74,6 +76,8 @@ pub(crate) struct ByDelay {
     parts: [Latencies; 3],
 }
 
+onefold_units::keep!(ByDelay { parts });
+
 const fn slot(delay: Delay) -> usize {
     match delay {
         Delay::None => 0,
@@ -115,6 +119,8 @@ pub(crate) struct Metrics {
     pub(crate) flush: ByDelay,
     pub(crate) remap: ByDelay,
 }
+
+onefold_units::keep!(Metrics { read, write, trim, flush, remap });
 
 impl Metrics {
     pub(crate) fn new() -> Self {

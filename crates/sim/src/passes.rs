@@ -25,6 +25,8 @@ pub(crate) struct Written {
     host: u64,
 }
 
+onefold_units::keep!(Written { programs, erases, host });
+
 impl Written {
     pub(crate) fn of(device: &impl Windowed, host: u64) -> Self {
         Self { programs: device.programs().total(), erases: device.erases(), host }
@@ -43,6 +45,8 @@ pub(crate) struct Passes {
     waf: f64,
     agreeing: u32,
 }
+
+onefold_units::keep!(Passes { done, before, waf, agreeing } but { until, asked });
 
 impl Passes {
     pub(crate) fn new(run: &Run) -> Self {

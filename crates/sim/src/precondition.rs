@@ -24,6 +24,8 @@ pub struct Preconditioned {
     pub cpu_s: f64,
 }
 
+onefold_units::keep!(Preconditioned { overwrite_drive_writes, waf_last, cpu_s });
+
 /// Windows without a steady state after which the device counts as never steady.
 const WINDOWS_MAX: u32 = 400;
 

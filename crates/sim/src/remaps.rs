@@ -11,12 +11,14 @@ use onefold_units::Nanos;
 const PRUNE_LEAST: usize = 64;
 
 /// Bytes `first..end` that change until `done`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Change {
     first: u64,
     end: u64,
     done: Nanos,
 }
+
+onefold_units::keep!(Change { first, end, done });
 
 /// Changes that may be under way.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct Changes {
     /// Length from which on it is pruned: twice what was left, so that a change costs little.
     prune_at: usize,
 }
+
+onefold_units::keep!(Changes { list, prune_at });
 
 impl Changes {
     pub(crate) const fn new() -> Self {

@@ -61,7 +61,7 @@ impl<M: Media> Windowed for Zns<M> {
 }
 
 /// One window: counters at its end, and what happened in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Window {
     virtual_ns: u64,
     programs: CauseCounts,
@@ -71,6 +71,8 @@ struct Window {
     free: u32,
     held: Option<Held>,
 }
+
+onefold_units::keep!(Window { virtual_ns, programs, host_pages, sums, free, held });
 
 /// Adds counts of pages.
 pub(crate) fn add(sum: &mut CauseCounts, other: &CauseCounts) {
@@ -88,6 +90,8 @@ pub(crate) struct Recorder {
     start: Option<Window>,
     windows: Vec<Window>,
 }
+
+onefold_units::keep!(Recorder { window, next, start, windows } but { asked });
 
 impl Recorder {
     pub(crate) fn new(window: u64) -> Self {

@@ -5,6 +5,7 @@ use onefold_nand::NullMedia;
 use onefold_ssd::Ssd;
 use onefold_ssd::zns::{Zns, ZnsConfig, ZnsMedia};
 
+use crate::checkpoint::CheckpointError;
 use crate::control::Control;
 use crate::result::RunResult;
 use crate::setup::Setup;
@@ -28,6 +29,9 @@ fn doubted(setup: &Setup, mut result: RunResult) -> RunResult {
 }
 
 fn run(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
+    if control.checkpoint.is_some() && !is_one_drive(setup)? {
+        return Err(CheckpointError::Unsupported.into());
+    }
     if let Some(config) = setup.config.stack(setup.seed)? {
         return stack::simulate(setup, build(&config)?, control);
     }
@@ -40,6 +44,12 @@ fn run(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
     }
     let wanted = setup.config.precondition();
     drive::simulate(setup, ssd, Some(&wanted), control)
+}
+
+/// Whether it is on one drive with a block namespace and nothing else.
+fn is_one_drive(setup: &Setup) -> Result<bool, SimError> {
+    let Setup { config, seed, .. } = setup;
+    Ok(config.stack(*seed)?.is_none() && config.zns(*seed)?.is_none() && config.volume()?.is_none())
 }
 
 /// The layers and devices of `[[stack]]`, empty.
@@ -113,6 +123,9 @@ pub fn simulate_on(
     used: Used,
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
+    if control.checkpoint.is_some() {
+        return Err(CheckpointError::Unsupported.into());
+    }
     let (stack, port, label) = Stack::used(used)?;
     let result = match label {
         Some(label) => stack::simulate_on(setup, &label, (stack, port), control),

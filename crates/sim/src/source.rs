@@ -6,7 +6,7 @@ use onefold_config::{Align, Fit as ConfigFit, Run};
 use onefold_trace::workload::{Generator, RemapFrom, Request};
 use onefold_trace::{Record, Regions, TraceOp};
 use onefold_tracefile::{Fit, Options, TraceSource};
-use onefold_units::{Nanos, Op, PAGE_BYTES};
+use onefold_units::{Keep, Keeper, Nanos, Op, PAGE_BYTES, keep};
 
 use crate::SimError;
 use crate::dependencies::{Known, Recorded};
@@ -42,7 +42,19 @@ pub(crate) struct Replay {
     contents: Option<VecDeque<Vec<u128>>>,
     /// What requests waited for when the trace was recorded; `None` if nobody asks.
     recorded: Option<Recorded>,
+    /// What it has to come to, where a run goes on.
+    kept: Option<Kept>,
 }
+
+/// What is kept of a trace beside the requests that it gave.
+struct Kept {
+    skipped: u64,
+    /// Writes in `contents`.
+    told: usize,
+    recorded: Option<Recorded>,
+}
+
+keep!(Kept { skipped, told } each { recorded });
 
 /// How addresses are brought onto the device.
 enum Shape {
@@ -85,12 +97,65 @@ impl Source {
         }
     }
 
+    /// SHA-256 of a trace.
+    pub(crate) fn sha256(&self) -> Option<&str> {
+        match self {
+            Self::Generator(_) => None,
+            Self::Trace(replay) => Some(&replay.trace.meta().sha256),
+        }
+    }
+
     /// What is told about the pages of the next write: one id each, 0 if it is not known. To be asked
     /// once for each write, in their order.
     pub(crate) fn contents(&mut self) -> Option<Vec<u128>> {
         match self {
             Self::Generator(_) => None,
             Self::Trace(replay) => replay.contents.as_mut()?.pop_front(),
+        }
+    }
+}
+
+/// A source that begins anew is brought to where it was by what it gives: [`Source::passes_by`] for each batch, and then
+/// [`Source::caught_up`].
+impl Keep for Source {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        let Self::Trace(replay) = self else { return };
+        let told = replay.contents.as_ref().map_or(0, VecDeque::len);
+        let recorded = replay.recorded.take();
+        let anew = recorded.as_ref().map(Recorded::anew);
+        let mut kept = Kept { skipped: replay.skipped, told, recorded };
+        if keeper.reads() {
+            // The one at hand goes on with the trace, and is replaced in the end.
+            replay.recorded = std::mem::replace(&mut kept.recorded, anew);
+            kept.keep(keeper);
+            replay.kept = Some(kept);
+        } else {
+            kept.keep(keeper);
+            replay.recorded = kept.recorded;
+        }
+    }
+}
+
+impl Source {
+    /// The requests given so far were issued before: what goes with them is over.
+    pub(crate) fn passes_by(&mut self) {
+        let Self::Trace(replay) = self else { return };
+        let Some(kept) = &replay.kept else { return };
+        if let Some(recorded) = &mut replay.recorded {
+            recorded.passes_by();
+        }
+        if let Some(contents) = &mut replay.contents {
+            drop(contents.drain(..contents.len().saturating_sub(kept.told)));
+        }
+    }
+
+    /// All that was issued passed by.
+    pub(crate) fn caught_up(&mut self) {
+        self.passes_by();
+        if let Self::Trace(replay) = self
+            && let Some(kept) = replay.kept.take()
+        {
+            (replay.skipped, replay.recorded) = (kept.skipped, kept.recorded);
         }
     }
 }
@@ -128,6 +193,7 @@ impl Replay {
             skipped: 0,
             contents: tells_contents.then(VecDeque::new),
             recorded: known.map(Recorded::new),
+            kept: None,
         })
     }
 

@@ -2,10 +2,12 @@
 
 use onefold_ssd::HostStats;
 use onefold_trace::workload::Request;
-use onefold_units::convert::index;
-use onefold_units::{Op, PAGE_BYTES};
+use onefold_units::convert::{index, index64, u64_from};
+use onefold_units::{Keep, Keeper, Op, PAGE_BYTES, keep};
 
 use crate::SimError;
+use crate::checkpoint::CheckpointError;
+use crate::control::Control;
 use crate::dependencies::{Dependencies, scaled};
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
@@ -42,6 +44,28 @@ impl Bound {
     }
 }
 
+impl Keep for Bound {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        match self {
+            Self::Dependencies(dependencies) => dependencies.keep(keeper),
+            Self::None | Self::Most(_) | Self::Recorded => {}
+        }
+    }
+}
+
+impl Keep for Pace {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        match self {
+            Self::Closed(in_flight) => in_flight.keep(keeper),
+            Self::Open { start, speed: _, outstanding, bound } => {
+                start.keep(keeper);
+                outstanding.keep(keeper);
+                bound.keep(keeper);
+            }
+        }
+    }
+}
+
 impl Pace {
     /// `depth` requests in flight from `start` on.
     pub(crate) fn closed(depth: u32, start: u64) -> Self {
@@ -63,6 +87,8 @@ pub(crate) struct Outstanding {
     /// When the last request ended that another one waited for.
     waited: u64,
 }
+
+onefold_units::keep!(Outstanding { done, integral, since, waited });
 
 impl Outstanding {
     /// When fewer than `most` are under way.
@@ -116,6 +142,8 @@ pub(crate) struct Tenant {
     pub(crate) host: HostStats,
     /// Requests issued.
     pub(crate) issued: u64,
+    /// Those of earlier passes over its trace.
+    passed: u64,
     /// Requests of the measured part that failed.
     pub(crate) failed: u64,
     /// Sum of all latencies, for Little's law.
@@ -130,6 +158,9 @@ pub(crate) struct Tenant {
     at: usize,
 }
 
+keep!(Tenant { source, pace, metrics, host, issued, passed, failed, latency_sum, first_at, last_issue, last_done,
+    counted } but { name, base, stream, weight, batch, filled, at });
+
 impl Tenant {
     pub(crate) fn new(name: String, source: Source, pace: Pace, base: u64) -> Self {
         Self {
@@ -142,6 +173,7 @@ impl Tenant {
             metrics: Metrics::new(),
             host: HostStats::default(),
             issued: 0,
+            passed: 0,
             failed: 0,
             latency_sum: 0,
             first_at: None,
@@ -157,6 +189,9 @@ impl Tenant {
     /// Begins its trace again, behind what was done. Whether it has one.
     pub(crate) fn rewind(&mut self) -> Result<bool, SimError> {
         let rewound = self.source.rewind()?;
+        if rewound {
+            self.passed = self.issued;
+        }
         if rewound && let Pace::Open { start, bound, .. } = &mut self.pace {
             *start = self.last_done.max(*start);
             if let Bound::Dependencies(dependencies) = bound {
@@ -164,6 +199,23 @@ impl Tenant {
             }
         }
         Ok(rewound)
+    }
+
+    /// Takes from its source what was issued when its state was kept: sources are not kept, but begin anew.
+    pub(crate) fn catch_up(&mut self, control: &Control<'_>) -> Result<(), SimError> {
+        let mut left = self.issued - self.passed;
+        while left > 0 {
+            if self.peek()?.is_none() {
+                return Err(CheckpointError::Load.into());
+            }
+            let taken = (self.filled - self.at).min(index64(left));
+            self.at += taken;
+            left -= u64_from(taken);
+            self.source.passes_by();
+            control.go_on()?;
+        }
+        self.source.caught_up();
+        Ok(())
     }
 
     /// What was measured so far does not count.

@@ -2,8 +2,8 @@
 
 use onefold_buffer::{Actions, PartMask, Policy, PolicySpec, Programmed, Slot, Stats};
 use onefold_nand::Media;
-use onefold_units::Nanos;
 use onefold_units::convert::{index, u32_from};
+use onefold_units::{Keep, Keeper, Nanos};
 
 use crate::holes::Holes;
 use crate::span::Part;
@@ -28,6 +28,18 @@ pub(crate) struct Buffered {
     served: Vec<Served>,
 }
 
+impl Keep for Buffered {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        let Self { policy, actions: _, bytes, unit: _, dirty, pool, holes, served } = self;
+        policy.keep(keeper);
+        bytes.keep(keeper);
+        dirty.keep(keeper);
+        holes.keep(keeper);
+        served.keep(keeper);
+        keeper.each(pool.iter_mut());
+    }
+}
+
 /// Reads of one tenant that the pool served. The policy counted them as misses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Served {
@@ -38,6 +50,8 @@ struct Served {
     /// Requests that became full hits by it.
     requests: u64,
 }
+
+onefold_units::keep!(Served { pages, bytes, requests });
 
 /// Whether a policy asks about pages.
 fn asks_ftl(policy: &PolicySpec) -> bool {

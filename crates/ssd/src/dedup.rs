@@ -38,6 +38,8 @@ pub struct DedupStats {
     pub busy: Nanos,
 }
 
+onefold_units::keep!(DedupStats { hashed_pages, busy });
+
 impl DedupStats {
     /// What was counted since `earlier`, an older state of the same counters.
     #[must_use]
@@ -63,6 +65,8 @@ pub(crate) struct Dedup {
     known: Vec<u128>,
     pub(crate) stats: DedupStats,
 }
+
+onefold_units::keep!(Dedup { busy, timed, known, stats } but { hasher, hash_time, hears_reads });
 
 impl Dedup {
     /// `None` if the device does not deduplicate.

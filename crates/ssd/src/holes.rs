@@ -29,8 +29,10 @@ pub(crate) struct Holes {
     pub(crate) stranded: BTreeMap<Lpn, Stranded>,
 }
 
+onefold_units::keep!(Holes { slots, stranded });
+
 /// A unit that is in no slot and not on flash.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Stranded {
     pub(crate) bytes: Vec<u8>,
     /// The parts that only flash has.
@@ -40,6 +42,8 @@ pub(crate) struct Stranded {
     /// Where it is written.
     pub(crate) stream: u32,
 }
+
+onefold_units::keep!(Stranded { bytes, holes, dirty, stream });
 
 /// The parts of a unit that a byte range inside it touches.
 pub(crate) fn touched(range: &Range<u32>, part_bytes: u32) -> PartMask {

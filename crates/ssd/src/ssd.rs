@@ -31,6 +31,9 @@ pub struct Ssd<M> {
     pub(crate) scratch: Vec<u8>,
 }
 
+onefold_units::keep!(Ssd<NullMedia> { ftl, host } each { buffer, dedup, classified } but { config, capacity, unit,
+    collects_when_idle, is_plain, unit_shift, scratch });
+
 impl<M: Media> Ssd<M> {
     /// A fresh device over an erased medium.
     ///

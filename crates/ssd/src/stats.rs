@@ -25,6 +25,18 @@ pub struct HostStats {
     pub remap_pages: u64,
 }
 
+onefold_units::keep!(HostStats {
+    read_requests,
+    write_requests,
+    trim_requests,
+    flush_requests,
+    read_pages,
+    write_pages,
+    trim_pages,
+    remap_requests,
+    remap_pages
+});
+
 impl HostStats {
     /// Counts one request over `pages` 4 KiB pages.
     #[inline]

@@ -12,6 +12,8 @@ pub(crate) struct UnitSet {
     words: Vec<u64>,
 }
 
+onefold_units::keep!(UnitSet { words });
+
 impl UnitSet {
     /// No units, and room for those below `units`.
     pub(crate) fn new(units: u32) -> Self {

@@ -30,6 +30,8 @@ pub(crate) struct Pool {
     unit: usize,
 }
 
+onefold_units::keep!(Pool { ends, free, units, newest, bytes } but { unit });
+
 impl Pool {
     /// `slots` free slots, at least one; `unit` bytes each, 0 where none are stored.
     pub(crate) fn new(slots: u32, unit: usize) -> Self {

@@ -9,15 +9,15 @@ use crate::convert::{index, u32_from};
 /// # use onefold_units::{Lpn, Ppn};
 /// let wrong: Lpn = Ppn::new(7); // the two address spaces do not mix
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lpn(u32);
 
 /// Index of a mapping-unit slot of the flash array: superblock x slots per superblock + slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ppn(u32);
 
 /// Index of a superblock: the stripe of blocks that is erased together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SuperblockId(u32);
 
 /// Index of a zone: a piece of a zoned device that is written from start to end and reset as a whole.

@@ -2,9 +2,10 @@
 
 /// Why flash was programmed. Every programmed page has exactly one cause; write amplification is
 /// computed from them and never counted separately.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Cause {
     /// Data the host wrote, whether or not it waited in the buffer.
+    #[default]
     User,
     /// A valid page moved by garbage collection.
     Gc,
@@ -26,6 +27,19 @@ pub enum Cause {
     /// A page moved by static wear levelling.
     Wear,
 }
+
+crate::keep_enum!(Cause {
+    User,
+    Gc,
+    Rmm,
+    RmmGc,
+    Unshare,
+    Fallback,
+    Checkpoint,
+    Metadata,
+    Padding,
+    Wear
+});
 
 impl Cause {
     /// Every cause, in report order.
@@ -78,6 +92,8 @@ impl Cause {
 /// One counter per [`Cause`], in 4 KiB pages unless its owner says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CauseCounts([u64; 10]);
+
+crate::keep!(CauseCounts(counts));
 
 impl CauseCounts {
     /// Adds `pages` to one cause.

@@ -10,6 +10,7 @@ mod cause;
 mod command;
 pub mod convert;
 mod divisor;
+mod keep;
 pub mod numbers;
 pub mod policy;
 mod quantities;
@@ -20,6 +21,7 @@ pub use addresses::{Lba, Location, LogSegmentId, Lpn, Ppn, Seq, SuperblockId, Zo
 pub use cause::{Cause, CauseCounts};
 pub use command::{IoFailed, Op, Status};
 pub use divisor::Divisor;
+pub use keep::{GiveBlock, Keep, KeepError, Keeper, TakeBlock};
 pub use quantities::{Bytes, Nanos, Pages};
 pub use rng::Rng;
 pub use zone::ZoneState;

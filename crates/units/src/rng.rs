@@ -10,6 +10,8 @@ use crate::convert::{float, high_product};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng(u64);
 
+crate::keep!(Rng(state));
+
 impl Rng {
     /// A generator whose state is `seed`.
     #[must_use]

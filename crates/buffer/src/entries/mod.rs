@@ -44,6 +44,8 @@ struct Pending {
     programs: u64,
 }
 
+onefold_units::keep!(Pending { owner, programs });
+
 /// The entries of one buffer, in the lists of its policy.
 #[derive(Clone, Debug)]
 pub struct Entries {
@@ -66,6 +68,8 @@ pub struct Entries {
     evicted: Vec<u32>,
     remembers: bool,
 }
+
+onefold_units::keep!(Entries { slab, index, stats, pending, evicted } but { shape, streams, batch, block, found, cleaned, remembers });
 
 impl Entries {
     /// No entries. `ghosts` keys can be remembered without a slot.

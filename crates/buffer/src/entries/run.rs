@@ -16,6 +16,8 @@ pub(crate) struct Run {
     pub(crate) len: u32,
 }
 
+onefold_units::keep!(Run { oldest, newest, len });
+
 impl Entries {
     /// Entries of a run, oldest first.
     #[inline]

@@ -107,4 +107,6 @@ impl Replacement for AdLru {
         }
         Ok(())
     }
+
+    onefold_units::keep_fields!({ clean } but { cold_least });
 }

@@ -151,4 +151,6 @@ impl Replacement for Arc {
         let memory = Memory { list: ONCE_OUT, most: ghosts };
         e.replace_oldest_and_remember(ONCE, memory, ONCE, e.fresh(pages), out)
     }
+
+    onefold_units::keep_fields!({ target } but { entries });
 }

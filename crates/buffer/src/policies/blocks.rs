@@ -19,15 +19,19 @@ use crate::{Actions, Entries, ListId, NodeId, Pages, Slab, Violation};
 const QUEUE: ListId = ListId(0);
 
 /// A block with entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct BlockId(NodeId);
 
-#[derive(Clone, Copy, Debug)]
+onefold_units::keep!(BlockId(node));
+
+#[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     block: NodeId,
     /// The first page of the block.
     first: u32,
 }
+
+onefold_units::keep!(Recent { block, first });
 
 /// The blocks that have entries.
 #[derive(Clone, Debug)]
@@ -44,6 +48,8 @@ pub(super) struct Blocks {
     /// a row, so it is mostly the next one's too.
     recent: Option<Recent>,
 }
+
+onefold_units::keep!(Blocks { queue, index, groups, of_slot, pages, recent });
 
 /// Invariant 1: moves an entry next to the one that came to its block before.
 fn join_block(e: &mut Entries, before: NodeId, id: NodeId) {

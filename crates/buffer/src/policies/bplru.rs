@@ -127,4 +127,6 @@ impl Replacement for Bplru {
     fn check(&self, e: &Entries) -> Result<(), Violation> {
         self.blocks.check(e, ALL)
     }
+
+    onefold_units::keep_fields!({ blocks, last });
 }

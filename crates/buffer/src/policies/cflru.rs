@@ -192,4 +192,6 @@ impl<const AT: u8> Replacement for Cflru<AT> {
         }
         Ok(())
     }
+
+    onefold_units::keep_fields!({ window, end, clean } but { window_most });
 }

@@ -25,11 +25,13 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
 const ALL: ListId = ListId(0);
 
 /// Blocks of one size, next to each other in the queue. `None`: there are none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Run {
     oldest: BlockId,
     newest: BlockId,
 }
+
+onefold_units::keep!(Run { oldest, newest });
 
 /// The largest block leaves; of several, the least recently accessed.
 ///
@@ -149,4 +151,6 @@ impl Replacement for Fab {
     fn check(&self, e: &Entries) -> Result<(), Violation> {
         self.blocks.check(e, ALL)
     }
+
+    onefold_units::keep_fields!({ blocks, runs });
 }

@@ -158,4 +158,6 @@ impl Replacement for Lirs {
         self.demote(e);
         Some(id)
     }
+
+    onefold_units::keep_fields!({ now, last } but { limit, ghosts, victims, reach });
 }

@@ -20,6 +20,8 @@ pub(super) struct OldestClean {
     cursor: Option<NodeId>,
 }
 
+onefold_units::keep!(OldestClean { cursor });
+
 impl OldestClean {
     /// The oldest clean entry of the range.
     #[inline]

@@ -188,4 +188,6 @@ impl<const AT: u8> Replacement for S3Fifo<AT> {
     fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
         if e.is_full() { self.replace_fresh(e, pages, out) } else { 0 }
     }
+
+    onefold_units::keep_fields!({} but { limit, memory });
 }

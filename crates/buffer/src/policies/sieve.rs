@@ -105,4 +105,6 @@ impl<const AT: u8> Replacement for Sieve<AT> {
             self.hand = e.slab().newer(id);
         }
     }
+
+    onefold_units::keep_fields!({ hand });
 }

@@ -125,4 +125,6 @@ impl<const AT: u8> Replacement for TwoLevel<AT> {
         }
         Ok(())
     }
+
+    onefold_units::keep_fields!({} but { candidates_most, hot_most });
 }

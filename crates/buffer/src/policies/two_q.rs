@@ -98,4 +98,6 @@ impl Replacement for TwoQ {
         }
         e.replace_oldest_and_remember(IN, self.memory, IN, e.fresh(pages), out)
     }
+
+    onefold_units::keep_fields!({} but { keep, memory });
 }

@@ -51,6 +51,8 @@ struct Region {
     blocks: Blocks,
 }
 
+onefold_units::keep!(Region { blocks } but { list, entries });
+
 impl Region {
     fn new(list: ListId, block: u32, entries: u32, slots: u32) -> Self {
         Self { list, entries, blocks: Blocks::new(block, entries, slots) }
@@ -189,4 +191,6 @@ impl Replacement for Vbbms {
         self.random.check(e)?;
         self.sequential.check(e)
     }
+
+    onefold_units::keep_fields!({ random, sequential, long } but { longest });
 }

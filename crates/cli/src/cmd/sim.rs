@@ -1,6 +1,7 @@
 //! `onefold sim`.
 
 mod latency_log;
+mod state_file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +12,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use onefold_config::{Load, REPLAYED};
 use onefold_device::{Access, Image, at_rest};
 use onefold_sim::result::{Program, RunResult, table};
-use onefold_sim::{Control, Logged, OnRequest, Setup, SimError, Used, simulate, simulate_on};
+use onefold_sim::{
+    Checkpoint, CheckpointError, Control, Logged, OnRequest, Setup, SimError, Used, simulate,
+    simulate_on,
+};
 
 use crate::cmd::config::ConfigArgs;
 use crate::cmd::ssd;
@@ -19,6 +23,8 @@ use crate::cmd::trace::{ReadArgs, trace_error};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 use latency_log::LatencyLog;
+use onefold_units::numbers;
+use state_file::StateFile;
 
 /// Subcommands of `onefold sim`.
 #[derive(Debug, Subcommand)]
@@ -54,8 +60,20 @@ pub(crate) struct RunArgs {
     /// Write a row for each measured request to this new file, as CSV: when it was issued, how long it took, what it waited for
     #[arg(long, value_name = "FILE")]
     latency_log: Option<PathBuf>,
+    /// Keep the state of the run in this file: before the first request, and when the run is interrupted. Where the file is there
+    /// already, the run goes on from it. It is removed when the run is over
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["image", "latency_log"])]
+    checkpoint: Option<PathBuf>,
+    /// Keep the state after so many further requests too, such as 100M
+    #[arg(long, value_name = "REQUESTS", requires = "checkpoint", value_parser = parse_every)]
+    checkpoint_every: Option<u64>,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+fn parse_every(text: &str) -> Result<u64, String> {
+    let every = numbers::count(text).ok().filter(|every| *every > 0);
+    every.ok_or_else(|| format!("found {text:?}, expected a number of requests such as 100M"))
 }
 
 /// As a key and its value.
@@ -123,12 +141,21 @@ impl RunArgs {
         let setup = Setup { config, trace_options, seed: global.seed, program: program() };
         let used = image.map(|(image, _)| used(&image, &setup)).transpose()?;
         let log = self.latency_log.as_deref().map(LatencyLog::create).transpose()?;
-        let result = watch(&setup, used, log.as_ref(), global)?;
+        let state = self.checkpoint.map(|path| StateFile { path, interrupt: &global.interrupt });
+        let every = self.checkpoint_every;
+        let checkpoint = state.as_ref().map(|store| Checkpoint { store, every });
+        let result = watch(&setup, used, (log.as_ref(), checkpoint), global)?;
         if let Some(log) = log {
             log.finish()?;
         }
         if result.partial {
             global.say("interrupted: the result covers the part that was run and says so");
+            if let Some(state) = &state {
+                let path = state.path.display();
+                global.say(format_args!(
+                    "{path} keeps its state: the same command goes on from there"
+                ));
+            }
         }
         let text = match global.format() {
             Format::Json => {
@@ -141,6 +168,13 @@ impl RunArgs {
             Format::Table => table(std::slice::from_ref(&result)),
         };
         global.emit(&text)?;
+        if let (Some(state), false) = (&state, result.partial) {
+            state.remove().map_err(|error| {
+                let text =
+                    format!("the result is out, but {} stays: {error}", state.path.display());
+                CliError::new(Exit::Failed, "run::checkpoint", text)
+            })?;
+        }
         Ok(if result.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
     }
 }
@@ -173,7 +207,7 @@ pub(crate) fn program() -> Program {
 fn watch(
     setup: &Setup,
     used: Option<Used>,
-    log: Option<&LatencyLog>,
+    (log, checkpoint): (Option<&LatencyLog>, Option<Checkpoint<'_>>),
     global: &Global,
 ) -> Result<RunResult, CliError> {
     let bar =
@@ -184,15 +218,21 @@ fn watch(
     bar.enable_steady_tick(Duration::from_millis(200));
     let say = |line: &str| global.say(line);
     global.interrupt.leaves("nothing was measured yet, so there is no result");
+    let late = match checkpoint {
+        Some(_) => {
+            "the run did not stop in time: the same command goes on from the state that was kept last"
+        }
+        None => "the run did not stop in time, so what it had measured is lost",
+    };
     let progress = |done: u64| {
         bar.set_position(done);
-        global.interrupt.leaves("the run did not stop in time, so what it had measured is lost");
+        global.interrupt.leaves(late);
     };
     let result = global.interrupt.softly(|interrupt| {
         let (progress, say) = (Some(&progress as _), Some(&say as _));
         let tell = |request: &Logged<'_>| log.into_iter().for_each(|log| log.row(request));
         let on_request = log.map(|_| &tell as OnRequest<'_>);
-        let control = Control { interrupt: Some(interrupt), progress, say, on_request };
+        let control = Control { interrupt: Some(interrupt), progress, say, on_request, checkpoint };
         match used {
             Some(used) => simulate_on(setup, used, &control),
             None => simulate(setup, &control),
@@ -218,6 +258,10 @@ impl From<SimError> for CliError {
             SimError::Range { .. } => Self::new(Exit::Infeasible, "run::range", &error),
             SimError::OnlyWarmUp { .. } => Self::new(Exit::Infeasible, "run::warmup", &error),
             SimError::Empty { .. } => Self::new(Exit::BadTrace, "run::empty", &error),
+            SimError::Checkpoint(CheckpointError::Io { .. }) => {
+                Self::new(Exit::Failed, "run::checkpoint", &error)
+            }
+            SimError::Checkpoint(_) => Self::new(Exit::Usage, "usage::checkpoint", &error),
             SimError::Device { .. } => Self::new(Exit::Failed, "run::device", &error),
             SimError::BuildZones(_) => Self::new(Exit::Infeasible, "config::namespace", &error),
             SimError::Zone { .. } | SimError::ZoneAlignment { .. } => {

@@ -1,6 +1,7 @@
 //! Tests of the command, as a user runs it. One binary: it is linked once.
 
 mod advise;
+mod checkpoint;
 mod clocks;
 mod common;
 mod crash;

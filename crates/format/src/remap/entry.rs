@@ -13,7 +13,7 @@ use crate::bytes::{Reader, Writer};
 
 /// The `len` units from `target`, each `stride` from the one before, map to the `len` slots from
 /// `slot` of one superblock. Source: Wu 2022, Table II, as an extent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RemapEntry {
     /// Sequence number of the mapping; collection keeps it.
     pub seq: Seq,
@@ -26,6 +26,8 @@ pub struct RemapEntry {
     /// From one unit to the next, at least 1; 1 if there is only one.
     pub stride: u16,
 }
+
+onefold_units::keep!(RemapEntry { seq, target, slot, len, stride });
 
 impl RemapEntry {
     /// Bytes of one entry in a segment.

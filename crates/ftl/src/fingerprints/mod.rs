@@ -132,6 +132,8 @@ pub struct FingerprintIndex {
     touched: u32,
 }
 
+onefold_units::keep!(FingerprintIndex { cells, read, chains, place_of, len, touched } but { capacity });
+
 impl FingerprintIndex {
     /// Most entries of an index: their places are counted in 32 bits.
     pub const MAX_CAPACITY: u32 = u32::MAX - 1;

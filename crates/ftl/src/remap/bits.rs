@@ -10,6 +10,8 @@ pub(crate) struct RemappedUnits {
     count: u32,
 }
 
+onefold_units::keep!(RemappedUnits { words, count });
+
 impl RemappedUnits {
     pub(crate) fn new(units: u32) -> Self {
         Self { words: vec![0; index(units.div_ceil(32))], count: 0 }

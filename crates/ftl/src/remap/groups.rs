@@ -24,6 +24,8 @@ pub(crate) struct Tally {
     pub(crate) live: u32,
 }
 
+onefold_units::keep!(Tally { entries, units, live });
+
 impl Tally {
     fn add(&mut self, entry: &RemapEntry) {
         self.entries += 1;
@@ -51,7 +53,7 @@ impl Tally {
 }
 
 /// A segment of NVRAM in use.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Segment {
     pub(crate) id: u32,
     /// Number of this use among all uses: seeds the checksums.
@@ -64,12 +66,16 @@ pub(crate) struct Segment {
     pub(crate) sealed: bool,
 }
 
+onefold_units::keep!(Segment { id, life, entries, written, sealed });
+
 /// A log page on flash.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LogPage {
     pub(crate) ppn: Ppn,
     pub(crate) entries: Vec<RemapEntry>,
 }
+
+onefold_units::keep!(LogPage { ppn, entries });
 
 /// The log of one superblock. Entries of one unit are in the order of their sequence numbers: pages
 /// first, then segments.
@@ -83,6 +89,8 @@ pub(crate) struct Group {
     /// taken out.
     pub(crate) ended: Vec<u32>,
 }
+
+onefold_units::keep!(Group { pages, segments, flash, nvram, ended });
 
 impl Group {
     /// Entries from the oldest to the newest, and whether they are on flash.
@@ -200,6 +208,8 @@ pub(crate) struct Segments {
     pub(crate) spare: Vec<Vec<RemapEntry>>,
 }
 
+onefold_units::keep!(Segments { free, waiting, total, uses } but { spare });
+
 impl Segments {
     /// All of them free, the lowest first.
     pub(crate) fn new(total: u32) -> Self {
@@ -242,6 +252,8 @@ pub(crate) struct LogSuperblocks {
     /// only, a damaged page is one that was whole before.
     pub(crate) torn: Vec<(SuperblockId, SyncedLog)>,
 }
+
+onefold_units::keep!(LogSuperblocks { open, ready, closed, live, torn });
 
 impl LogSuperblocks {
     pub(crate) fn new(superblocks: u32) -> Self {

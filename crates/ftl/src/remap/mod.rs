@@ -100,6 +100,22 @@ pub struct RemapStats {
     pub log_full: u64,
 }
 
+onefold_units::keep!(RemapStats {
+    remapped,
+    deduplicated,
+    copied,
+    skipped,
+    entries,
+    strided_entries,
+    moved_entries,
+    absorbed,
+    compactions,
+    destages,
+    log_collections,
+    lookup_ns,
+    log_full
+});
+
 impl RemapStats {
     /// What was counted since `earlier`, an older state of the same counters.
     #[must_use]
@@ -156,6 +172,10 @@ pub(crate) struct Remap {
     pub(crate) runs: Vec<u32>,
     pub(crate) stats: RemapStats,
 }
+
+onefold_units::keep!(Remap { refs, units, groups, segments, superblocks, referrers, unwritten, global_entries,
+    global_pages, port, relocations, dead, in_vain_at, collect_from, needs, runs, stats } each { ranks } but {
+    config });
 
 impl Remap {
     /// `None` where remaps are copies.

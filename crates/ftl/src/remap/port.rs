@@ -16,6 +16,8 @@ pub(crate) struct NvramPort {
     until: Nanos,
 }
 
+onefold_units::keep!(NvramPort { until } but { read, write });
+
 impl NvramPort {
     pub(crate) const fn new(config: &RemapConfig) -> Self {
         Self { read: config.nvram_read, write: config.nvram_write, until: Nanos::ZERO }

@@ -18,6 +18,8 @@ pub(crate) struct Ranks {
     live: u64,
 }
 
+onefold_units::keep!(Ranks { largest, deadest, entries, units, live });
+
 /// What decides about the ranks of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {

@@ -6,12 +6,14 @@ use onefold_units::convert::{index, u32_from};
 const NIL: u32 = u32::MAX;
 
 /// A unit that a log entry maps to a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Referrer {
     pub(crate) lpn: u32,
     /// Sequence number of the mapping.
     pub(crate) seq: u64,
 }
+
+onefold_units::keep!(Referrer { lpn, seq });
 
 /// Referrers by slot, newest first: chains in one array.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +21,8 @@ pub(crate) struct Referrers {
     heads: Vec<u32>,
     links: Vec<(Referrer, u32)>,
 }
+
+onefold_units::keep!(Referrers { heads, links });
 
 impl Referrers {
     /// Forgets everything and takes `slots` slots.

@@ -22,6 +22,8 @@ pub(crate) struct Refs {
     many: BTreeMap<u32, u32>,
 }
 
+onefold_units::keep!(Refs { counts, many });
+
 impl Refs {
     pub(crate) fn new(slots: u64) -> Self {
         Self { counts: vec![0; index64(slots)], many: BTreeMap::new() }

@@ -17,8 +17,9 @@ use crate::layout::COMMAND_RING_BYTES;
 pub(super) const SLOTS: usize = index(narrow(COMMAND_RING_BYTES)) / CommandSlot::BYTES;
 
 /// What a slot of the ring says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Entry {
+    #[default]
     Free,
     Done {
         id: u128,
@@ -29,12 +30,16 @@ enum Entry {
     },
 }
 
+onefold_units::keep_enum!(Entry { Free, Done { id }, Aborted { seq } });
+
 /// Slots are reused first in, first out.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     slots: Vec<Entry>,
     next: usize,
 }
+
+onefold_units::keep!(Ring { slots, next });
 
 impl Default for Ring {
     fn default() -> Self {

@@ -30,6 +30,8 @@ pub(crate) struct Needs {
     places: Vec<u32>,
 }
 
+onefold_units::keep!(Needs { list, places });
+
 impl Needs {
     pub(crate) fn new(superblocks: u32) -> Self {
         Self { list: Vec::new(), places: vec![0; index(superblocks)] }

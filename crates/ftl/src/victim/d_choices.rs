@@ -32,4 +32,6 @@ impl Victim for DChoices {
         let draws = (0..self.draws).filter_map(|_| candidates.get(narrow(self.rng.below(count))));
         draws.min_by_key(|one| (one.valid, one.place))
     }
+
+    onefold_units::keep_fields!({ rng } but { draws });
 }

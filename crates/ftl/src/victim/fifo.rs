@@ -21,6 +21,8 @@ pub(crate) struct Fifo {
     queue: VecDeque<u32>,
 }
 
+onefold_units::keep!(Fifo { queue });
+
 impl Fifo {
     pub(crate) fn insert(&mut self, at: u32) {
         self.queue.push_back(at);

@@ -30,6 +30,8 @@ pub(crate) struct Greedy {
     shift: u32,
 }
 
+onefold_units::keep!(Greedy { keys, least } but { shift });
+
 /// Loses against every candidate.
 const NOBODY: u64 = u64::MAX;
 

@@ -16,6 +16,7 @@ use fifo::Fifo;
 pub(crate) use greedy::Greedy;
 pub use greedy::INFO as GREEDY;
 use onefold_units::policy::Kind;
+use onefold_units::{Keep, Keeper};
 use set::Set;
 use table::Way;
 pub use table::{BuildVictim, VictimInfo, VictimPolicies, VictimSetup, VictimSpec};
@@ -38,6 +39,12 @@ pub trait Victim: Clone + Send + 'static {
     /// The candidate to collect next. `None`, or a candidate without invalid slots several times
     /// in a row, makes writes fail for want of space once no superblock is free.
     fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate>;
+
+    /// Writes the state of the policy, or takes it in place: all that [`Victim::new`] does not know. Without this a
+    /// policy with fields cannot be stopped and continued; [`onefold_units::keep_fields!`] makes it.
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        keeper.stateless(self);
+    }
 }
 
 /// The victim policy of one pool. An enum rather than a trait object: `changed` runs for every
@@ -57,6 +64,7 @@ pub(crate) struct Looking(Box<dyn Choose>);
 trait Choose: Send {
     fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate>;
     fn boxed_clone(&self) -> Box<dyn Choose>;
+    fn keep(&mut self, keeper: &mut Keeper<'_>);
 }
 
 impl<V: Victim> Choose for V {
@@ -66,6 +74,10 @@ impl<V: Victim> Choose for V {
 
     fn boxed_clone(&self) -> Box<dyn Choose> {
         Box::new(self.clone())
+    }
+
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        Victim::keep(self, keeper);
     }
 }
 
@@ -80,6 +92,8 @@ impl Choose for Chosen {
     fn boxed_clone(&self) -> Box<dyn Choose> {
         Box::new(Self(self.0))
     }
+
+    fn keep(&mut self, _: &mut Keeper<'_>) {}
 }
 
 impl Looking {
@@ -150,6 +164,19 @@ impl Victims {
                 let place = policy.choose(&candidates)?.place;
                 assert!(closed.contains(place), "a victim policy chose what is no candidate");
                 Some(place)
+            }
+        }
+    }
+}
+
+impl Keep for Victims {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        match self {
+            Self::Greedy(policy) => policy.keep(keeper),
+            Self::Fifo(policy) => policy.keep(keeper),
+            Self::Looking(closed, Looking(policy)) => {
+                closed.keep(keeper);
+                policy.keep(keeper);
             }
         }
     }

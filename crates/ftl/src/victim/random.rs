@@ -28,4 +28,6 @@ impl Victim for Random {
     fn choose(&mut self, candidates: &Candidates<'_>) -> Option<Candidate> {
         candidates.get(narrow(self.rng.below(u64::from(candidates.len()))))
     }
+
+    onefold_units::keep_fields!({ rng });
 }

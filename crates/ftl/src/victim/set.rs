@@ -11,6 +11,8 @@ pub(crate) struct Set {
     place: Vec<u32>,
 }
 
+onefold_units::keep!(Set { members, place });
+
 impl Set {
     pub(crate) fn new(superblocks: u32) -> Self {
         Self { members: Vec::new(), place: vec![ABSENT; index(superblocks)] }

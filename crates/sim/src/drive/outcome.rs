@@ -38,6 +38,8 @@ pub(crate) struct Counters {
     pub(crate) buffer: Option<onefold_buffer::Stats>,
 }
 
+onefold_units::keep!(Counters { ftl, host, remap, dedup } each { buffer });
+
 impl Counters {
     /// So far.
     pub(crate) fn of(ssd: &Ssd<NullMedia>) -> Self {

@@ -6,11 +6,12 @@ use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{Command, Completion, HostStats, Payload, Ssd, SsdError};
 use onefold_trace::workload::RemapFrom;
 use onefold_units::convert::narrow;
-use onefold_units::{Lpn, Nanos, Op};
+use onefold_units::{Keep, Keeper, Lpn, Nanos, Op, keep};
 
 use super::outcome::{self, Counters, Finished};
 use crate::SimError;
 use crate::at_once::{self, AtOnce};
+use crate::checkpoint::Kept;
 use crate::contents::Contents;
 use crate::control::Control;
 use crate::gathered::Gathered;
@@ -38,16 +39,21 @@ pub(crate) fn simulate(
     let contents = Contents::new(setup, ssd.capacity())?;
     let mut contents = Some(contents).filter(|_| ssd.asks_contents());
     let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
+    let traces: Vec<&str> = tenants.iter().filter_map(|tenant| tenant.source.sha256()).collect();
+    let checkpoint = control.checkpoint.map(|checkpoint| checkpoint.of(setup, &traces));
+    let checkpoint = checkpoint.transpose()?;
+    let goes_on = checkpoint.as_ref().is_some_and(Kept::is_found);
     let preconditioned = match wanted {
-        Some(wanted) => precondition(&mut bare, wanted, setup.seed, control)?,
-        None => Preconditioned::default(),
+        Some(wanted) if !goes_on => precondition(&mut bare, wanted, setup.seed, control)?,
+        _ => Preconditioned::default(),
     };
     let run = setup.config.run();
     ssd.set_timed(run.timed);
     let remaps = gathered.has_remaps.then(|| Remaps::new(&ssd, run.remap_full));
-    let drive = Drive { ssd, contents, remaps };
-    let (drive, ran) = at_once::run(drive, tenants, &run, control)?;
-    let finished = Finished { ssd: drive.ssd, ran, preconditioned, gathered, volume: None };
+    let drive = Drive { ssd, contents, remaps, preconditioned };
+    let (drive, ran) = at_once::run(drive, tenants, &run, checkpoint, control)?;
+    let Drive { ssd, preconditioned, .. } = drive;
+    let finished = Finished { ssd, ran, preconditioned, gathered, volume: None };
     outcome::result(setup, finished)
 }
 
@@ -58,6 +64,7 @@ struct Drive {
     contents: Option<Contents>,
     /// If the load has remaps.
     remaps: Option<Remaps>,
+    preconditioned: Preconditioned,
 }
 
 /// How remaps of the load are carried out.
@@ -69,6 +76,9 @@ struct Remaps {
     writes: bool,
     changes: Changes,
 }
+
+keep!(Remaps { changes } but { unit, full, writes });
+keep!(Drive { ssd, preconditioned } each { contents, remaps });
 
 impl Remaps {
     fn new(ssd: &Ssd<NullMedia>, full: RemapFull) -> Self {
@@ -181,6 +191,18 @@ impl AtOnce for Drive {
 
     fn writes_instead(&self, from: RemapFrom) -> bool {
         self.remaps.as_ref().is_some_and(|remaps| remaps.writes) && !from.moves
+    }
+
+    fn keep(&mut self, baseline: &mut Counters, keeper: &mut Keeper<'_>) {
+        Keep::keep(self, keeper);
+        // Before measuring begins there is none of a buffer.
+        let mut has_buffer = baseline.buffer.is_some();
+        has_buffer.keep(keeper);
+        if keeper.reads() {
+            let buffer = self.ssd.buffer_stats().filter(|_| has_buffer);
+            *baseline = Counters { buffer, ..Counters::default() };
+        }
+        baseline.keep(keeper);
     }
 
     fn fails_alone(error: &Refused) -> bool {

@@ -35,7 +35,7 @@ pub(crate) fn simulate(
     device.fill(setup.config.precondition().fill, control)?;
     let preconditioned =
         Preconditioned { cpu_s: thread_cpu_s() - begin, ..Preconditioned::default() };
-    let (device, ran) = at_once::run(device, tenants, &setup.config.run(), control)?;
+    let (device, ran) = at_once::run(device, tenants, &setup.config.run(), None, control)?;
     let ((zns, host), ran) = ran.split();
     let finished = Finished {
         stats: device.zns.stats().since(&zns),

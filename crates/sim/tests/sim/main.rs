@@ -1,5 +1,6 @@
 //! Tests of whole simulations.
 
+mod checkpoint;
 mod closed_forms;
 mod common;
 mod dependencies;

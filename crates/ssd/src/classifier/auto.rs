@@ -89,6 +89,8 @@ struct Chunk {
     writes: u8,
 }
 
+onefold_units::keep!(Chunk { heat, began, lap, writes });
+
 /// A life as a logarithm; `None` if nobody knows.
 type Life = Option<i32>;
 
@@ -224,6 +226,8 @@ impl Classifier for Auto {
         }
         self.class(write.lpn, lives).stream(self.streams)
     }
+
+    onefold_units::keep_fields!({ chunks, written } each { appends } but { capacity, streams, piece_shift, chunk_shift });
 }
 
 #[cfg(test)]

@@ -38,4 +38,6 @@ impl Classifier for HotCold {
     fn stream(&mut self, write: &UnitWrite) -> u32 {
         if write.age.is_some_and(|age| age <= self.within) { self.hot } else { write.stream }
     }
+
+    onefold_units::keep_fields!({} but { within, hot });
 }

@@ -11,9 +11,9 @@ pub use host::INFO as HOST;
 pub use table::{BuildClassifier, ClassifierInfo, ClassifierPolicies, ClassifierSpec};
 
 use onefold_buffer::Req;
-use onefold_units::Lpn;
 use onefold_units::convert::{index, narrow};
 use onefold_units::policy::{Kind, Parameters};
+use onefold_units::{Keep, Keeper, Lpn};
 
 /// In the order of tables.
 impl Kind for BuildClassifier {
@@ -68,6 +68,15 @@ pub trait Classifier: Send + 'static {
 
     /// The stream of a unit, from 0; those beyond the last are the last.
     fn stream(&mut self, write: &UnitWrite) -> u32;
+
+    /// Writes the state of the classifier, or takes it in place: all that [`Classifier::new`] does not know. Without
+    /// this one with fields cannot be stopped and continued; [`onefold_units::keep_fields!`] makes it.
+    fn keep(&mut self, keeper: &mut Keeper<'_>)
+    where
+        Self: Sized,
+    {
+        keeper.stateless(self);
+    }
 }
 
 /// What [`Classifier`] is as an object.
@@ -81,6 +90,10 @@ trait Classify: Send {
     }
 
     fn stream_of(&mut self, write: &UnitWrite) -> u32;
+
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        let _ = keeper;
+    }
 }
 
 impl<C: Classifier> Classify for C {
@@ -94,6 +107,10 @@ impl<C: Classifier> Classify for C {
 
     fn stream_of(&mut self, write: &UnitWrite) -> u32 {
         self.stream(write)
+    }
+
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        Classifier::keep(self, keeper);
     }
 }
 
@@ -143,6 +160,15 @@ impl Classified {
         let age = (before > 0).then(|| self.written - before);
         let units = narrow(units);
         self.policy.stream_of(&UnitWrite { lpn, units, stream, age })
+    }
+}
+
+impl Keep for Classified {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        let Self { policy, units: _, last, written } = self;
+        policy.keep(keeper);
+        last.keep(keeper);
+        written.keep(keeper);
     }
 }
 

@@ -49,6 +49,8 @@ impl Classifier for Ranges {
         let begins = (1..).zip(self.begins).filter(holds);
         begins.max_by_key(|(_, begin)| *begin).map_or(0, |(stream, _)| stream)
     }
+
+    onefold_units::keep_fields!({} but { begins, unit_bytes });
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use crate::{FtlView, PolicySpec, Req, Setup, Shape, Sizes};
 #[derive(Clone, Debug)]
 pub struct Appends(Classifier);
 
+onefold_units::keep!(Appends(classifier));
+
 impl Appends {
     /// A table for a device of `units` mapping units of `unit_bytes` B, of which nothing is known; `None` if no buffer could
     /// have entries of that size.

@@ -1,6 +1,7 @@
 //! Which area gives up pages when another one needs room (Jeong 2021, sec. IV-B, algorithms 3-5).
 
 use onefold_units::convert::index;
+use onefold_units::{Keep, Keeper};
 
 use super::classify::Destination;
 use super::{BAR, BAW};
@@ -193,5 +194,12 @@ impl<S: Nested> Areas<S> {
         let newer = std::iter::successors(oldest, |id| e.slab().newer(*id));
         self.group.extend(newer.take(index(self.per_program)));
         e.evict_group(&self.group, out);
+    }
+
+    /// Writes or takes its state.
+    pub(super) fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        let Self { sorb, deadline, most: _, per_program: _, slots: _, group: _ } = self;
+        sorb.keep(keeper);
+        deadline.keep(keeper);
     }
 }

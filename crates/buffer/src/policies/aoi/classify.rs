@@ -1,15 +1,16 @@
 //! Which area the pages of a request belong to.
 
-use onefold_units::Lpn;
+use onefold_units::{Keep, Keeper, Lpn};
 
 use super::cursors::Cursors;
 use super::lat::{ChunkBits, Lat, Piece};
 use crate::{FtlView, Req, Setup, Tables};
 
 /// An area of the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Destination {
     /// Append-only writes.
+    #[default]
     Baw,
     /// Append-only reads.
     Bar,
@@ -17,8 +18,10 @@ pub(super) enum Destination {
     Sorb,
 }
 
+onefold_units::keep_enum!(Destination { Baw, Bar, Sorb });
+
 /// What happens to the pages of a [`Piece`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Class {
     /// Where pages go that are not buffered.
     pub(super) destination: Destination,
@@ -27,6 +30,8 @@ pub(super) struct Class {
     /// Whether a buffered page sets W of its chunk.
     pub(super) hits_rewrite: bool,
 }
+
+onefold_units::keep!(Class { destination, hits_migrate, hits_rewrite });
 
 impl Class {
     /// A read of pages of which no append is known.
@@ -44,6 +49,15 @@ enum Reaccess {
     Cursor(Cursors),
     /// The printed rules: every write to a chunk whose L is set.
     Literal,
+}
+
+impl Keep for Reaccess {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        match self {
+            Self::Cursor(cursors) => cursors.keep(keeper),
+            Self::Mapped | Self::Literal => {}
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +81,8 @@ pub(super) struct Classifier {
     /// Pages from which a request is large.
     threshold: u64,
 }
+
+onefold_units::keep!(Classifier { lat, reaccess } each { rewrites } but { trim_reset, threshold });
 
 impl Classifier {
     pub(super) fn new(setup: &Setup) -> Self {

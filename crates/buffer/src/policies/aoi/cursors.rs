@@ -11,6 +11,8 @@ const CURSORS: u32 = 4096;
 #[derive(Clone, Debug)]
 pub(super) struct Cursors(Box<[u32]>);
 
+onefold_units::keep!(Cursors(ends));
+
 impl Cursors {
     /// Cursors at page 0.
     pub(super) fn new() -> Self {

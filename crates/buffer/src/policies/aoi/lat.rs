@@ -65,6 +65,8 @@ pub(super) struct Lat {
     device_entries: u64,
 }
 
+onefold_units::keep!(Lat { packed } but { shift, device_entries });
+
 impl Lat {
     /// A table of zeroes.
     pub(super) fn new(setup: &Setup) -> Self {

@@ -33,7 +33,7 @@ mod lat;
 
 pub use appends::Appends;
 
-use onefold_units::Op;
+use onefold_units::{Keep, Keeper, Op};
 
 use self::areas::Areas;
 use self::classify::{Class, Classifier};
@@ -142,11 +142,13 @@ fn build(config: &BufferConfig, sizes: &Sizes) -> Result<Box<dyn Policy + Send>,
 }
 
 /// What was decided about consecutive pages of the request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
     last: u32,
     class: Class,
 }
+
+onefold_units::keep!(Stretch { last, class });
 
 /// Append-only isolation, with a replacement policy for SORB.
 #[derive(Clone, Debug)]
@@ -341,5 +343,14 @@ impl<S: Nested> Replacement for Aoi<S> {
         self.limit(e, BAW)?;
         self.limit(e, BAR)?;
         self.areas.sorb.check(e)
+    }
+
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        let Self { classifier, areas, now, plan, next, most: _ } = self;
+        classifier.keep(keeper);
+        areas.keep(keeper);
+        now.keep(keeper);
+        plan.keep(keeper);
+        next.keep(keeper);
     }
 }

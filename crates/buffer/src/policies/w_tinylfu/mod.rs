@@ -126,4 +126,6 @@ impl Replacement for WTinyLfu {
         overflow(e, WINDOW, self.window);
         Some(id)
     }
+
+    onefold_units::keep_fields!({ sketch } but { window, protected });
 }

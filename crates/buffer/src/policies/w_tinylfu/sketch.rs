@@ -24,6 +24,8 @@ pub(super) struct Sketch {
     left: u64,
 }
 
+onefold_units::keep!(Sketch { words, left } but { period });
+
 /// Words of the sketch for a buffer of `entries`.
 fn words(entries: u32) -> u64 {
     u64::from(entries).next_power_of_two().max(LINE)

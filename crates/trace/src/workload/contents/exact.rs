@@ -32,6 +32,8 @@ pub(super) struct ExactRatio {
     distinct: u64,
 }
 
+onefold_units::keep!(ExactRatio { rng, content_of, refs, ids, last_id, free, used, distinct } but { ratio });
+
 impl ExactRatio {
     pub(super) fn new(ratio: f64, units: u32, seed: u64) -> Self {
         Self {

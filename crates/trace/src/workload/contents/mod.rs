@@ -23,8 +23,8 @@ mod tests;
 
 use std::fmt;
 
-use onefold_units::Rng;
 use onefold_units::convert::floor_u64;
+use onefold_units::{Keep, Keeper, Rng};
 
 use super::keys::Keys;
 use super::values::nearest;
@@ -178,6 +178,20 @@ enum Model {
     IidZipf { zipf: Zipf, rng: Rng },
     ExactRatio(Box<ExactRatio>),
     Recent { ratio: f64, zipf: Zipf, rng: Rng, newest: u64 },
+}
+
+impl Keep for ContentModel {
+    fn keep(&mut self, keeper: &mut Keeper<'_>) {
+        match &mut self.0 {
+            Model::Unique { writes } => writes.keep(keeper),
+            Model::IidZipf { zipf: _, rng } => rng.keep(keeper),
+            Model::ExactRatio(model) => model.keep(keeper),
+            Model::Recent { ratio: _, zipf: _, rng, newest } => {
+                rng.keep(keeper);
+                newest.keep(keeper);
+            }
+        }
+    }
 }
 
 impl ContentModel {
