@@ -79,6 +79,12 @@ write-once: ## Flash programs of SQLite, copies and stores with all that saves w
 	done
 	LIBRARY=target/release/libonefold_sqlite.so scripts/write_once_sqlite.py --served target/release/onefold --fs ext4,device
 	scripts/write_once_copies.py --set ftl.remap=lh --set dedup.scope=reads --set dedup.hash=xxh3 --set ftl.zeroes=unmap
+	scripts/write_once_damage.py
+
+.PHONY: write-once-f2fs
+write-once-f2fs: ## Flash programs of F2FS that cleans in a guest, on a served drive with and without copies seen (skipped without QEMU)
+	cargo build --release --locked --package onefold
+	scripts/write_once_f2fs.py
 
 .PHONY: write-once-crash
 write-once-crash: ## SQLite with the extension under kills of drive and program, beside stock SQLite (BUDGET=short|full|KILLS; root)
@@ -149,6 +155,7 @@ file-systems:
 	scripts/fs-test.sh dmz ext4
 	scripts/fs-test.sh dmz-sums ext4
 	scripts/journals.py
+	scripts/write_once_damage.py
 study-short: ## Run the short studies of buffer policies and of deduplication and check their orderings
 	scripts/study-short.sh
 crash-short:

@@ -572,6 +572,8 @@ zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksu
 zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
 sim|remap-asked|drive/run.rs|s/\.is_some_and\(\|remaps\| remaps\.writes\) && !from\.moves/.is_some_and(|remaps| remaps.writes) \&\& from.moves/|a host whose drive has no remaps writes, but for moves
+sim|remaps-dropped|gathered.rs|s/return Err\(SimError::TraceRemaps \{ path, remaps: meta\.remaps \}\);/let _ = path;/|remaps that a volume does not take are refused
+sim|move-kept|source.rs|s/if record\.flags\.has\(onefold_trace::Flags::MOVE\) \{/if record.len == 0 {/|a host that moves by writing trims the source
 sim|windows-without-remaps|series.rs|s/host_remap_pages: remap - remap_before/host_remap_pages: remap_before/|a window counts the pages that were remapped in it
 sim|flight-order|in_flight.rs|s/let loses = other\.free < one\.free;/let loses = other.free < one.free \&\& at > 1;/|the earliest of the requests in flight comes next
 sim|histogram-step|histogram.rs|s/bucket - doublings \* STEPS \+ 1/bucket - doublings * STEPS/|a quantile is the end of its bucket
@@ -591,6 +593,8 @@ sim|changes-forgotten|remaps.rs|s/self\.list\.retain\(\|change\| change\.done > 
 sim|remap-source-early|remaps.rs|s/firsts\.into_iter\(\)\.any\(meets\)/meets(firsts[0])/|a remap waits for its source as well
 ssd|copies-served-twice|../../ftl/src/contents.rs|s/if self\.scope == DedupScope::Reads\n\s*&& let/if self.scope == DedupScope::Writes\n            \&\& let/|of two copies of one read the second is programmed
 ssd|copies-repaired|../../ftl/src/contents.rs|s/if self\.recent\.contains\(lpn\)/if self.recent.contains(u32::MAX)/|a repaired copy gets a page of its own
+ssd|copies-of-moved|../../ftl/src/contents.rs|s/self\.index\.forget\(slot\);\n\s*self\.copied\.insert\(slot\.raw\(\)\);/self.index.forget(slot);/|the old place of what moved takes copies
+ssd|copies-reread|../../ftl/src/contents.rs|s/if let Some\(slot\) = slot \{\n\s*self\.copied\.clear\(slot\.raw\(\)\);/if let Some(slot) = slot {\n            let _ = slot;/|a place that is read again may be under repair
 ssd|copies-written|../../ftl/src/contents.rs|s/if self\.scope\.has_writes\(\)/if self.scope != DedupScope::Writes || self.scope.has_writes()/|with scope reads what was written is no source
 ssd|copies-superblock|dedup.rs|s/\(!has_superblock\(data\)\)/(!has_superblock(\&[]))/|superblocks of file systems stay alone on their pages
 ssd|copies-unverified|../../ftl/src/remap/dedup.rs|s/\(intact && stored == data, grant\.done\)/(intact, grant.done)/|a hit of a weak hash is compared

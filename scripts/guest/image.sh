@@ -111,7 +111,7 @@ build() {
   version=$(basename "$cache"/kernel/lib/modules/*)
   cp "$cache/unpacked/usr/bin/busybox" "$root/bin/"
   cp -L "$cache/unpacked/usr/lib64/ld-linux-x86-64.so.2" "$root/lib64/"
-  for name in fio dmsetup dmzadm mke2fs e2fsck debugfs blkzone blkdiscard nbd-client mkfs.f2fs; do
+  for name in fio dmsetup dmzadm mke2fs e2fsck debugfs blkzone blkdiscard nbd-client mkfs.f2fs fsck.f2fs; do
     add_program "$root" "$(find "$cache"/unpacked/usr/{bin,sbin} -type f -name "$name")"
   done
   add_modules "$root" "$version"

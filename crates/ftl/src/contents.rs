@@ -7,7 +7,8 @@
 //!    second copy is programmed.
 //! 3. With scope `reads` a unit that the host read itself a short while ago is programmed when it is
 //!    written. A program that repairs one of two copies reads both: what it writes must not become a
-//!    second name of the good one.
+//!    second name of the good one. Not so where what was read there has been written elsewhere since:
+//!    that is the old place of data that moved, which a log-structured file system uses again soon.
 //!
 //! `writes` and `all` have no such rules: there, copies that a host makes on purpose share a page.
 
@@ -67,9 +68,11 @@ pub(crate) struct Contents {
     index: FingerprintIndex,
     scope: DedupScope,
     recent: RecentUnits,
+    /// By slot: its content was written elsewhere after the host read it (rule 3). Empty without that rule.
+    copied: Bits,
 }
 
-onefold_units::keep!(Contents { index, recent } but { scope });
+onefold_units::keep!(Contents { index, recent, copied } but { scope });
 
 impl Contents {
     /// `entries` contents of a device with so many slots and units of the host; `None` where none are remembered.
@@ -94,12 +97,16 @@ impl Contents {
             index: FingerprintIndex::new(slots, entries),
             scope,
             recent: RecentUnits::new(if judged { host_units } else { 0 }),
+            copied: Bits::new(if judged { slots } else { 0 }),
         })))
     }
 
-    /// The host read a unit, well or not.
-    pub(crate) fn note_read(&mut self, lpn: u32) {
+    /// The host read a unit, well or not, that lies in `slot`, if it is mapped.
+    pub(crate) fn note_read(&mut self, lpn: u32, slot: Option<Ppn>) {
         self.recent.insert(lpn);
+        if let Some(slot) = slot {
+            self.copied.clear(slot.raw());
+        }
     }
 
     /// The host read this content, which is in `slot`.
@@ -116,9 +123,21 @@ impl Contents {
         }
     }
 
-    /// A source of the content of a unit that is written, if the unit may share it (rule 3).
-    pub(crate) fn source_for(&mut self, lpn: u32, content: Fingerprint) -> Option<(Ppn, Origin)> {
-        if self.recent.contains(lpn) { None } else { self.index.find(content) }
+    /// A source of the content of a unit that is written and lies in `held` so far, if the unit may
+    /// share it (rule 3).
+    pub(crate) fn source_for(
+        &mut self,
+        lpn: u32,
+        held: Option<Ppn>,
+        content: Fingerprint,
+    ) -> Option<(Ppn, Origin)> {
+        let source = self.index.find(content)?;
+        let has_moved = held.is_some_and(|slot| self.copied.contains(slot.raw()));
+        if self.recent.contains(lpn) && !has_moved {
+            self.copied.insert(source.0.raw());
+            return None;
+        }
+        Some(source)
     }
 
     /// A source of this content served a write (rule 2). Where it lies now does not matter.
@@ -127,22 +146,29 @@ impl Contents {
             && let Some((slot, _)) = self.index.find(content)
         {
             self.index.forget(slot);
+            self.copied.insert(slot.raw());
         }
     }
 
     /// As [`FingerprintIndex::moved`].
     pub(crate) fn moved(&mut self, from: Ppn, to: Ppn) {
         self.index.moved(from, to);
+        self.copied.clear(to.raw());
+        if self.copied.contains(from.raw()) {
+            self.copied.clear(from.raw());
+            self.copied.insert(to.raw());
+        }
     }
 
     /// As [`FingerprintIndex::forget`].
     pub(crate) fn forget(&mut self, slot: Ppn) {
         self.index.forget(slot);
+        self.copied.clear(slot.raw());
     }
 
     /// Memory, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.index.bytes() + self.recent.bytes()
+        self.index.bytes() + self.recent.bytes() + self.copied.bytes()
     }
 }
 
@@ -160,58 +186,84 @@ onefold_units::keep!(RecentUnits { halves } but { max });
 /// A set of units, and a list of them to clear it by.
 #[derive(Clone, Debug)]
 struct Half {
-    bits: Vec<u64>,
+    bits: Bits,
     units: Vec<u32>,
 }
 
 onefold_units::keep!(Half { bits, units });
 
+/// A set of numbers below a bound; others are never in it.
+#[derive(Clone, Debug)]
+struct Bits(Vec<u64>);
+
+onefold_units::keep!(Bits(words));
+
 impl RecentUnits {
     /// Of units below `units`; others are never in it.
     fn new(units: u32) -> Self {
-        let half = Half { bits: vec![0; index(units.div_ceil(64))], units: Vec::new() };
+        let half = Half { bits: Bits::new(units.into()), units: Vec::new() };
         let max = index(RECENT_UNITS.min(units / RECENT_SHARE).max(1));
         Self { halves: [half.clone(), half], max }
     }
 
     fn insert(&mut self, lpn: u32) {
         let [newer, older] = &mut self.halves;
-        if newer.bits.is_empty() || newer.contains(lpn) {
+        if newer.bits.contains(lpn) || !newer.bits.may_have(lpn) {
             return;
         }
         if newer.units.len() == self.max {
             older.clear();
             std::mem::swap(newer, older);
         }
-        newer.insert(lpn);
+        newer.bits.insert(lpn);
+        newer.units.push(lpn);
     }
 
     fn contains(&self, lpn: u32) -> bool {
-        self.halves.iter().any(|half| half.contains(lpn))
+        self.halves.iter().any(|half| half.bits.contains(lpn))
     }
 
     fn bytes(&self) -> u64 {
-        let bytes = |half: &Half| size_of_val(half.bits.as_slice()) + half.units.capacity() * 4;
-        u64_from(self.halves.iter().map(bytes).sum())
+        let bytes = |half: &Half| half.bits.bytes() + u64_from(half.units.capacity() * 4);
+        self.halves.iter().map(bytes).sum()
     }
 }
 
 impl Half {
-    fn contains(&self, lpn: u32) -> bool {
-        self.bits.get(index(lpn / 64)).is_some_and(|word| word >> (lpn % 64) & 1 == 1)
-    }
-
-    fn insert(&mut self, lpn: u32) {
-        if let Some(word) = self.bits.get_mut(index(lpn / 64)) {
-            *word |= 1 << (lpn % 64);
-            self.units.push(lpn);
-        }
-    }
-
     fn clear(&mut self) {
         for lpn in self.units.drain(..) {
-            self.bits[index(lpn / 64)] = 0;
+            self.bits.clear(lpn);
         }
+    }
+}
+
+impl Bits {
+    fn new(bound: u64) -> Self {
+        Self(vec![0; index64(bound.div_ceil(64))])
+    }
+
+    fn may_have(&self, number: u32) -> bool {
+        index(number / 64) < self.0.len()
+    }
+
+    fn contains(&self, number: u32) -> bool {
+        self.0.get(index(number / 64)).is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, number: u32) {
+        if let Some(word) = self.0.get_mut(index(number / 64)) {
+            *word |= 1 << (number % 64);
+        }
+    }
+
+    fn clear(&mut self, number: u32) {
+        if let Some(word) = self.0.get_mut(index(number / 64)) {
+            *word &= !(1 << (number % 64));
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        u64_from(size_of_val(self.0.as_slice()))
     }
 }
 
@@ -231,18 +283,44 @@ mod tests {
             let mut contents = new.unwrap().unwrap();
             for n in 0..2 * entries {
                 let content = Fingerprint::new(u128::from(n) << 64 | 7);
-                contents.note_read(n);
+                contents.note_read(n, None);
                 contents.enter_read(content, Ppn::new(n));
                 contents.enter_written(content, Ppn::new(n));
             }
             let claimed = FingerprintIndex::bytes_for(slots, entries);
-            // Two sets of units, and the lists of at most `max` of each, which grow by doubling.
-            let recent =
-                if scope == DedupScope::Reads { 2 * (units / 8 + 2 * RECENT_UNITS * 4) } else { 0 };
+            // Two sets of units, and the lists of at most `max` of each, which grow by doubling; a set of slots.
+            let recent = u64::from(2 * (units / 8 + 2 * RECENT_UNITS * 4)) + slots / 8;
+            let recent = if scope == DedupScope::Reads { recent } else { 0 };
             let found = contents.bytes();
-            assert!(found <= claimed + u64::from(recent), "{scope:?}: {found} of {claimed}");
+            assert!(found <= claimed + recent, "{scope:?}: {found} of {claimed}");
             assert!(found * 50 >= claimed * 49, "{scope:?}: {found} of {claimed}");
         }
+    }
+
+    /// That a content was written elsewhere is known of its page, wherever that is moved, until it goes.
+    #[test]
+    fn a_page_that_moves_is_known_as_copied() {
+        let [copied, other] = [7, 8].map(Fingerprint::new);
+        let mut contents = Contents::new(DedupScope::Reads, 4, 8, 64).unwrap().unwrap();
+        let may_share = |contents: &mut Contents, held| {
+            contents.source_for(5, Some(Ppn::new(held)), other).is_some()
+        };
+        for (unit, content, slot) in [(5, copied, 0), (6, other, 1)] {
+            contents.note_read(unit, Some(Ppn::new(slot)));
+            contents.enter_read(content, Ppn::new(slot));
+        }
+        assert!(!may_share(&mut contents, 0));
+        contents.served(copied);
+        assert!(may_share(&mut contents, 0));
+        contents.moved(Ppn::new(0), Ppn::new(3));
+        assert!(may_share(&mut contents, 3) && !may_share(&mut contents, 0));
+        contents.moved(Ppn::new(2), Ppn::new(3));
+        assert!(!may_share(&mut contents, 3), "another page took its place");
+        contents.served(other);
+        contents.enter_read(other, Ppn::new(4));
+        assert!(may_share(&mut contents, 1));
+        contents.forget(Ppn::new(1));
+        assert!(!may_share(&mut contents, 1));
     }
 
     #[test]

@@ -34,6 +34,17 @@ pub enum SimError {
         /// The text.
         text: String,
     },
+    /// The trace has remaps, and the device takes none.
+    #[error(
+        "{path} has {remaps} remaps, which volumes and zoned namespaces do not take: with run.remap_full=write the host \
+         writes these pages instead, or run it on a drive with a block namespace and without a volume"
+    )]
+    TraceRemaps {
+        /// The trace.
+        path: PathBuf,
+        /// Remaps in it.
+        remaps: u64,
+    },
     /// A drive remaps whole mapping units.
     #[error(
         "request {request} ({what}) is not in whole mapping units of {unit} B, which remaps are made of: use \

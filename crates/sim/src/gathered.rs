@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
+use onefold_config::{Config, Extent, Load, Mode, RemapFull, Run, Tenant as TenantSpec};
 use onefold_trace::workload::{Pacing, Workload};
 use onefold_tracefile::{Meta, TraceSource};
 use onefold_units::Nanos;
@@ -97,9 +97,13 @@ impl Gathered {
         }
         self.warnings.extend(meta.warnings.iter().cloned());
         if meta.remaps > 0 {
-            self.has_remaps |= self.remap_unit.is_some();
-            if self.remap_unit.is_none() {
-                self.warnings.push(left_out(meta.remaps));
+            match (self.remap_unit, run.remap_full) {
+                (Some(_), _) => self.has_remaps = true,
+                (None, RemapFull::Write) => self.warnings.push(written(meta.remaps)),
+                (None, RemapFull::Copy | RemapFull::Refuse) => {
+                    let path = PathBuf::from(path);
+                    return Err(SimError::TraceRemaps { path, remaps: meta.remaps });
+                }
             }
         }
         if meta.untimed && run.mode != Mode::Closed {
@@ -161,10 +165,10 @@ impl Gathered {
     }
 }
 
-/// What is said of remaps in a trace for a device without them.
-fn left_out(remaps: u64) -> String {
+/// What is said of remaps in a trace for a device without them, as `run.remap_full=write` has it.
+fn written(remaps: u64) -> String {
     format!(
-        "{remaps} remaps of the trace are left out: volumes and zoned namespaces take none, a drive with a block namespace does"
+        "{remaps} remaps of the trace are written by the host: volumes and zoned namespaces take none"
     )
 }
 

@@ -239,6 +239,7 @@ impl Replay {
                 (Some(source), Some(unit)) => {
                     *skipped += u64::from(!push_remap(record, source, (unit, align), backlog));
                 }
+                (Some(source), None) => push_written(record, source, align, backlog, skipped),
                 _ => push_aligned(record, align, backlog, skipped),
             }
             if let Some(contents) = contents {
@@ -324,6 +325,28 @@ fn push_remap(
         backlog.extend((0..pieces).map(|n| piece(n * LEN_MAX)));
     }
     true
+}
+
+/// Adds what a host does whose device takes no remaps: it writes the target, and trims the source of a
+/// move where the target does not lie on it.
+fn push_written(
+    record: &Record,
+    source: u64,
+    align: Align,
+    backlog: &mut VecDeque<Request>,
+    skipped: &mut u64,
+) {
+    let write = Record::new(record.t_ns, TraceOp::Write, record.offset, record.len);
+    push_aligned(&write, align, backlog, skipped);
+    if record.flags.has(onefold_trace::Flags::MOVE) {
+        let (first, end) = if source < record.offset {
+            (source, record.offset.min(source + record.len))
+        } else {
+            (source.max(record.offset + record.len), source + record.len)
+        };
+        let trim = Record::new(record.t_ns, TraceOp::Trim, first, end.saturating_sub(first));
+        push_aligned(&trim, align, backlog, skipped);
+    }
 }
 
 /// Adds what a record tells about the pages of the requests made of it.

@@ -255,6 +255,9 @@ impl From<SimError> for CliError {
                 .help("see `onefold help sim run` and docs/simulate.md for the workload language"),
             SimError::NoLoad | SimError::TwoLoads => Self::new(Exit::Usage, "run::load", &error),
             SimError::Untimed { .. } => Self::new(Exit::Infeasible, "run::untimed", &error),
+            SimError::Remaps { .. } | SimError::TraceRemaps { .. } => {
+                Self::new(Exit::Infeasible, "run::remaps", &error)
+            }
             SimError::Range { .. } => Self::new(Exit::Infeasible, "run::range", &error),
             SimError::OnlyWarmUp { .. } => Self::new(Exit::Infeasible, "run::warmup", &error),
             SimError::Empty { .. } => Self::new(Exit::BadTrace, "run::empty", &error),

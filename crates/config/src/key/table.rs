@@ -663,7 +663,7 @@ pub(crate) const KEYS: &[Key] = &[
         "run.remap_full",
         words(&["copy", "write", "refuse"]),
         "copy",
-        "Remaps of the load that cannot share a page, as the log of ftl.remap is full, ftl.remap_refs is reached, or ftl.remap is none. copy: the device reads and programs the page; write: the same, but where ftl.remap is none the host writes the pages instead of asking (moves are copied); refuse: it stays as it was, and is counted.",
+        "Remaps of the load that cannot share a page, as the log of ftl.remap is full, ftl.remap_refs is reached, or ftl.remap is none. copy: the device reads and programs the page; write: the same, but where ftl.remap is none the host writes the pages instead of asking (moves are copied); refuse: it stays as it was, and is counted. Volumes and zoned namespaces take no remaps: with write the host writes the pages and trims the source of a move, else a trace that has some is refused.",
     ),
 ];
 

@@ -62,9 +62,10 @@ impl<M: Media> Ftl<M> {
     ) -> Result<Option<Grant>, FtlError> {
         const ATTEMPTS: u32 = 4;
         for _ in 0..ATTEMPTS {
+            let held = self.map.stored(lpn);
             let contents = self.contents.as_mut();
             let Some((found, origin)) =
-                contents.and_then(|contents| contents.source_for(lpn, content))
+                contents.and_then(|contents| contents.source_for(lpn, held, content))
             else {
                 return Ok(None);
             };
@@ -112,7 +113,7 @@ impl<M: Media> Ftl<M> {
     pub fn note_host_read(&mut self, first: Lpn, count: u32) {
         if let Some(contents) = &mut self.contents {
             for lpn in first.raw()..first.raw().saturating_add(count) {
-                contents.note_read(lpn);
+                contents.note_read(lpn, self.map.stored(lpn));
             }
         }
     }

@@ -269,13 +269,29 @@ fn what_cannot_be_remapped_is_explained() {
     assert_eq!(outcome(&wrapped), [4, 0, 0]);
 }
 
-/// A volume takes no remaps: those of a trace are left out, those of a workload refused.
+/// A volume takes no remaps: a load that has some is refused, or the host writes what it could not remap.
 #[test]
 fn volumes_take_no_remaps() {
-    let result = script().run(&["volume.mode=log"]);
-    assert_eq!((result.host.remap_requests, result.host.write_requests), (0, 1));
-    let warned = result.warnings.iter().any(|text| text.starts_with("2 remaps of the trace"));
+    for full in ["copy", "refuse"] {
+        let sets = ["volume.mode=log", &format!("run.remap_full={full}")];
+        let text = script().attempt(&sets).unwrap_err().to_string();
+        assert!(text.contains("has 2 remaps, which volumes"), "{text}");
+    }
+    let written = ["volume.mode=log", "run.remap_full=write"];
+    let result = script().run(&written);
+    let host = |result: &RunResult| {
+        [result.host.remap_requests, result.host.write_pages, result.host.trim_pages]
+    };
+    assert_eq!(host(&result), [0, 160, 32]);
+    let warned =
+        result.warnings.iter().any(|text| text.starts_with("2 remaps of the trace are written"));
     assert!(warned, "{:?}", result.warnings);
+    // The source of a move goes but for what the target lies on.
+    for (source, target, trimmed) in [(0, 16, 16), (16, 0, 16), (0, 0, 0), (0, 64, 64)] {
+        let moved =
+            Script::default().write(0, 128).remap(source, target, 64, Flags::MOVE).run(&written);
+        assert_eq!(host(&moved), [0, 192, trimmed], "{source} to {target}");
+    }
     let load = workload("randwrite,remap_share=0.1,requests=10");
     let error = on_drive(&load, &["volume.mode=log"]).unwrap_err();
     assert!(error.to_string().contains("drop remap_share"), "{error}");

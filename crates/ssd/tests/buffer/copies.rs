@@ -155,6 +155,35 @@ fn a_repaired_copy_has_a_page_of_its_own() {
     assert_eq!((rig.get(0), rig.get(1)), (None, Some(page(3))));
 }
 
+/// A log-structured file system moves what it reads, and the place of what moved takes what moves next. Such a place was
+/// taken for one that is repaired: a cleaning of F2FS saved 51 % of its programs instead of 93 %.
+#[test]
+fn the_old_place_of_what_moved_takes_copies() {
+    let read = |letters: u8| {
+        let mut rig = rig(&device(DedupScope::Reads, HashKind::Blake3));
+        (1..=letters).for_each(|letter| rig.put(u64::from(letter) - 1, letter));
+        (0..u64::from(letters)).for_each(|unit| assert!(rig.get(unit).is_some()));
+        rig
+    };
+    let mut rig = read(3);
+    rig.put(50, 1);
+    rig.put(0, 2);
+    rig.put(1, 3);
+    assert_eq!((rig.programs(), rig.saved().copy_read), (3, 3));
+    assert_eq!([50, 0, 1].map(|unit| rig.get(unit)), [1, 2, 3].map(|letter| Some(page(letter))));
+    // What moved was programmed, as its new place was read as well.
+    let mut rig = read(3);
+    rig.put(0, 2);
+    rig.put(1, 3);
+    assert_eq!((rig.programs(), rig.saved().copy_read), (4, 1));
+    // Read again since, it may be a copy that is repaired.
+    let mut rig = read(2);
+    rig.put(50, 1);
+    assert!(rig.get(0).is_some());
+    rig.put(0, 2);
+    assert_eq!((rig.programs(), rig.saved().copy_read), (3, 1));
+}
+
 #[test]
 fn superblocks_of_file_systems_are_never_shared() {
     for scope in DedupScope::ALL {
