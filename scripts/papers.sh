@@ -15,9 +15,9 @@ case "$budget" in
   short | full) ;;
   *) sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
 esac
-all="sung2022-fio sung2022-sata han2021-sata han2021-nvme han2021-dram choi2022 choi2022-rows choi2022-small
-  wu2022-fig5 wu2022-fig6 wu2022-fig7 wu2022-fig8 wu2022-fig9 wu2022-fig10 wu2022-sections wu2022-small remap-primitive
-  jeong2021 jeong2021-latency jeong2021-small jeong2021-reads"
+all="sung2022-fio sung2022-sata han2021-sata han2021-nvme han2021-dram han2021-fig9 choi2022 choi2022-rows choi2022-small
+  wu2022-fig5 wu2022-fig5-full wu2022-fig6 wu2022-fig6-full wu2022-fig7 wu2022-fig8 wu2022-fig9 wu2022-fig10 wu2022-sections
+  wu2022-small remap-primitive jeong2021 jeong2021-latency jeong2021-small jeong2021-reads"
 studies=${STUDIES:-$all}
 tables=docs/papers/results
 figures=docs/papers/figures
@@ -36,12 +36,14 @@ sample() {
     sung2022-fio) echo --only seq --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 12 ;;
     sung2022-sata) echo --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 8 ;;
     han2021-sata) echo --only ext4-fio-rand --only xfs-ffsb-mixed --only btrfs-postmark --points 6 ;;
+    han2021-fig9) echo --only free --points 2 ;;
     han2021-nvme) echo --only rand --only postmark --only xfs-ffsb-mixed --points 8 ;;
     choi2022) echo --only o-uniform-1536 --only o-zipf-2048 --policy off --policy one --points 4 ;;
     choi2022-rows) echo --only row-1 --only row-3 --points 3 ;;
     choi2022-small) echo --points 6 ;;
     wu2022-fig5) echo --only randw --policy LH --policy Opt --points 1 ;;
     wu2022-fig6) echo --policy LH --points 1 ;;
+    wu2022-fig5-full | wu2022-fig6-full) echo --policy NoRemap --points 1 ;;
     wu2022-fig7 | wu2022-sections) echo --points 1 ;;
     wu2022-fig8 | wu2022-fig9 | wu2022-fig10 | wu2022-small | remap-primitive | han2021-dram) echo --points 2 ;;
     jeong2021-reads) echo --only W1t --only W4t --policy AOI --policy VBBMS --points 2 ;;
