@@ -34,9 +34,7 @@ pub(crate) fn simulate(
         ..Gathered::default()
     };
     let tenants = gathered.tenants(setup, ssd.capacity(), control)?;
-    // A wrong content model is an error even where nobody looks at contents.
-    let contents = Contents::new(setup, ssd.capacity())?;
-    let mut contents = Some(contents).filter(|_| ssd.asks_contents());
+    let mut contents = Contents::new(setup, ssd.capacity(), ssd.asks_contents())?;
     let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
     let preconditioned = match wanted {
         Some(wanted) => precondition(&mut bare, wanted, setup.seed, control)?,
