@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the simulator through its command line: requests and page programs per CPU second, memory
 # per page, preconditioning, traces. Prints a Markdown table with the goals of ssd.md section 4 next to
-# the results. It takes some minutes; the 4 TiB device needs 9 GB of free memory and is skipped without.
+# the results. It takes some minutes; the devices of 4 and 64 TiB need 3 GB of free memory and are skipped without.
 #
 #   scripts/bench.sh [--rounds N] [--quick]     5 rounds, everything, unless said otherwise
 set -euo pipefail

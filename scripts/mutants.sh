@@ -76,6 +76,13 @@ ftl|remap-stride-moved|remap/collect.rs|s/in entry\.units\(\)/in (entry.target.r
 ftl|remap-stride-live|remap/live.rs|s/\(\(lpn, slot\), n\) in entry\.units\(\)\.zip\(0\.\.\)/((lpn, slot), n) in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)).zip(0..)/|units of strided runs are looked for where they are
 ftl|remap-stride-ended|remap/live.rs|s/\(\(lpn, _\), n\) in entry\.units\(\)\.zip\(0\.\.\)/((lpn, _), n) in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)).zip(0..)/|ended mappings of strided runs are told by their units
 ftl|remap-stride-guessed|remap/piece.rs|s/if step != self\.len \* u32::from\(self\.stride\)/if false/|a run has one stride
+ftl|map-run-for-good|entries.rs|s/self\.unroll\(at \/ CHUNK\)\[at % CHUNK\] = number;/self.unroll(at \/ CHUNK);/|an entry that breaks a run is kept
+ftl|map-run-unchecked|entries.rs|s/\(expected == \*entries\)\.then_some/(expected[0] == first).then_some/|a run says what all entries of its chunk are
+ftl|map-run-alike|entries.rs|s/entries\.iter\(\)\.all\(\|entry\| \*entry == first\)/entries[1] == first/|all entries of a chunk are alike, or it is no such run
+ftl|fill-mapped|fill.rs|s/self\.map\.l2p\.are_all\(fresh, UNMAPPED\)/!fresh.is_empty()/|units that were written before are not written by runs
+ftl|fill-to-the-end|fill.rs|s/self\.layout\.data_end - open\.next - 1/self.layout.data_end - open.next/|the last slot of a superblock closes it
+ftl|fill-checkpoint|fill.rs|s/self\.checkpoints\.written \+ 1/self.checkpoints.written/|the write that begins a checkpoint is no part of a run
+ftl|fill-half-page|fill.rs|s/rounds -= rounds % self\.nand\.geometry\(\)\.slots_per_program\(\);//|runs are of whole flash pages
 ftl|remap-run-ends|remap/plan.rs|s/&& slot > 0//|a run ends with its superblock
 ftl|remap-target-stays|remap/plan.rs|s/stays\.extend_from_slice\(&targets\);/let _ = \&targets;/|a moved source that is a target as well stays
 ftl|recovery-one-die|recovery_cost.rs|s/pages\.div_ceil\(dies\)/pages.div_ceil(dies.min(1))/|all dies read in a recovery

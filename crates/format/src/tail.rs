@@ -41,6 +41,15 @@ pub struct TailRecord {
 
 onefold_units::keep!(TailRecord { kind, lpn, seq });
 
+impl TailRecord {
+    /// The record `nth` places later, where lpns and seqs grow by `step`.
+    fn after(&self, step: u32, nth: u32) -> Self {
+        let (lpn, seq) =
+            (self.lpn.raw() + nth * step, self.seq.raw() + u64::from(nth) * u64::from(step));
+        Self { lpn: Lpn::new(lpn), seq: Seq::new(seq), ..*self }
+    }
+}
+
 /// Records that fit a unit of `unit_bytes`, of 4 KiB or more, whatever they say.
 #[must_use]
 pub const fn tail_records_per_unit(unit_bytes: u32) -> u32 {
@@ -113,6 +122,30 @@ impl TailMeter {
         }
     }
 
+    /// Counts `count` records after `first`, itself included: lpns and seqs grow by `step` from each to
+    /// the next. Takes time for each unit, not for each record.
+    pub fn add_run(&mut self, first: &TailRecord, step: u32, count: u32) {
+        let mut done = 0;
+        while done < count {
+            let record = first.after(step, done);
+            // The more records, the more bits: those that fit come first.
+            let (mut fits, mut most) = (0, count - done);
+            while fits < most {
+                let tried = most - (most - fits) / 2;
+                if self.spans.with_run(&record, step, tried, self.unit_bytes).is_some() {
+                    fits = tried;
+                } else {
+                    most = tried - 1;
+                }
+            }
+            match self.spans.with_run(&record, step, fits.max(1), self.unit_bytes) {
+                Some(spans) => self.spans = spans,
+                None => self.add(&record),
+            }
+            done += fits.max(1);
+        }
+    }
+
     /// Units that the records counted so far take.
     #[must_use]
     pub fn units(&self) -> u32 {
@@ -139,24 +172,41 @@ onefold_units::keep!(Spans { count, low, high });
 impl Spans {
     /// Takes one more record, if it fits a unit with the others.
     fn add(&mut self, record: &TailRecord, unit_bytes: u32) -> bool {
-        let (lpn, seq) = (u64::from(record.lpn.raw()), record.seq.raw());
-        let kind = record.kind.map_or(0, SlotKind::code);
-        let trend = RECORDS_MAX.saturating_sub(self.count);
-        let values = [kind, lpn, seq, lpn + trend, seq.saturating_add(trend)];
         let mut after = *self;
-        if self.count == 0 {
-            (after.low, after.high) = (values, values);
-        }
-        for (value, (low, high)) in values.iter().zip(after.low.iter_mut().zip(&mut after.high)) {
-            *low = (*low).min(*value);
-            *high = (*high).max(*value);
-        }
-        after.count += 1;
+        after.widen(record);
         let takes = fits(after.count, after.frame().bits, unit_bytes);
         if takes {
             *self = after;
         }
         takes
+    }
+
+    /// Those with one more record.
+    fn widen(&mut self, record: &TailRecord) {
+        let (lpn, seq) = (u64::from(record.lpn.raw()), record.seq.raw());
+        let kind = record.kind.map_or(0, SlotKind::code);
+        let trend = RECORDS_MAX.saturating_sub(self.count);
+        let values = [kind, lpn, seq, lpn + trend, seq.saturating_add(trend)];
+        if self.count == 0 {
+            (self.low, self.high) = (values, values);
+        }
+        for (value, (low, high)) in values.iter().zip(self.low.iter_mut().zip(&mut self.high)) {
+            *low = (*low).min(*value);
+            *high = (*high).max(*value);
+        }
+        self.count += 1;
+    }
+
+    /// Those with `count` more records, if they fit a unit. All values of a run are on a line: the first
+    /// and the last say how far they reach.
+    fn with_run(&self, first: &TailRecord, step: u32, count: u32, unit_bytes: u32) -> Option<Self> {
+        let mut after = *self;
+        after.widen(first);
+        if count > 1 {
+            after.count += u64::from(count) - 2;
+            after.widen(&first.after(step, count - 1));
+        }
+        fits(after.count, after.frame().bits, unit_bytes).then_some(after)
     }
 
     fn frame(&self) -> Frame {
@@ -291,6 +341,25 @@ mod tests {
         assert_eq!(decode_tail(&unit), Some(Vec::new()));
         encode_tail(&[record(SlotKind::Data, 0, SEQ_MAX + 1)], &mut unit);
         assert_eq!(decode_tail(&unit), None);
+    }
+
+    #[test]
+    fn runs_are_counted_like_their_records() {
+        let mut rng = Rng::new(4);
+        for _ in 0..200 {
+            let (mut single, mut runs) = (TailMeter::new(4096), TailMeter::new(4096));
+            for _ in 0..8 {
+                let (lpn, seq) = (rng.below(1 << 31), rng.below(1 << 40));
+                let first = record(SlotKind::Data, onefold_units::convert::low32(lpn), seq);
+                let step = [1, 2, 16, 100][onefold_units::convert::index64(rng.below(4))];
+                let count = onefold_units::convert::low32(rng.below(80_000));
+                runs.add_run(&first, step, count);
+                for nth in 0..count {
+                    single.add(&first.after(step, nth));
+                }
+                assert_eq!(format!("{single:?}"), format!("{runs:?}"), "{first:?} {step} {count}");
+            }
+        }
     }
 
     #[test]

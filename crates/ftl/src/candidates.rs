@@ -72,14 +72,14 @@ impl<M: Media> Recovery<M> {
         }
         // Only an intact older copy wins: its superblock may be half erased.
         let is_copy = (best == 0 || best == candidate.seq)
-            && self.holds(self.ftl.map.l2p[lpn], candidate, best == 0)?;
+            && self.holds(self.ftl.map.l2p.get(lpn), candidate, best == 0)?;
         self.best[lpn] = candidate.seq;
         let ppn = self.ftl.nand.geometry().ppn(superblock, candidate.slot);
         if is_copy {
             self.copies.insert(candidate.lpn, ppn.raw());
         } else {
             self.copies.remove(&candidate.lpn);
-            self.ftl.map.l2p[lpn] = ppn.raw();
+            self.ftl.map.l2p.set(lpn, ppn.raw());
         }
         Ok(())
     }
@@ -91,15 +91,15 @@ impl<M: Media> Recovery<M> {
         let total = geometry.total_slots();
         let place = |entry: u32| geometry.split(onefold_units::Ppn::new(entry)).0.index();
         let mut uncopied = vec![0_u32; self.ftl.superblocks.len()];
-        for (lpn, entry) in (0..).zip(&self.ftl.map.l2p) {
-            if u64::from(*entry) < total && !self.copies.contains_key(&lpn) {
-                uncopied[place(*entry)] += 1;
+        for (lpn, entry) in (0..).zip(self.ftl.map.l2p.iter()) {
+            if u64::from(entry) < total && !self.copies.contains_key(&lpn) {
+                uncopied[place(entry)] += 1;
             }
         }
         for (lpn, copy) in &self.copies {
-            let entry = &mut self.ftl.map.l2p[index(*lpn)];
-            if u64::from(*entry) < total && uncopied[place(*entry)] == 0 {
-                *entry = *copy;
+            let entry = self.ftl.map.l2p.get(index(*lpn));
+            if u64::from(entry) < total && uncopied[place(entry)] == 0 {
+                self.ftl.map.l2p.set(index(*lpn), *copy);
             }
         }
     }

@@ -115,11 +115,9 @@ impl<M: Media> Ftl<M> {
     /// The first invariant found broken.
     pub fn check(&self) -> Result<(), Violation> {
         let mut mapped = 0;
-        for (lpn, &ppn) in (0..).zip(&self.map.l2p) {
-            if ppn < LOST {
-                mapped += 1;
-                self.check_mapping(lpn, ppn)?;
-            }
+        for (lpn, ppn) in self.map.l2p.below(LOST) {
+            mapped += 1;
+            self.check_mapping(u32_from(lpn), ppn)?;
         }
         let mut pools = vec![0; self.pools.len()];
         let mut valid = 0;
@@ -155,7 +153,7 @@ impl<M: Media> Ftl<M> {
 
     fn check_mapping(&self, lpn: u32, ppn: u32) -> Result<(), Violation> {
         let at = Ppn::new(ppn);
-        let owner = self.map.p2l.get(at.index()).copied().unwrap_or(u32::MAX);
+        let owner = self.map.p2l.find(at.index()).unwrap_or(u32::MAX);
         let (superblock, slot) = self.nand.geometry().split(at);
         let remapped = self.remap.as_ref().is_some_and(|remap| remap.units.has(lpn));
         if (remapped || owner == lpn) && self.valid.get(superblock, slot) {

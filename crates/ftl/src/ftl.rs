@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 use onefold_format::checksum;
 use onefold_nand::{At, FaultSpec, Geometry, Media, MediaError, Nand, NullMedia, Work};
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
-use onefold_units::{CauseCounts, Lpn, Nanos, Ppn, SuperblockId};
+use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
 
 use crate::contents::Contents;
 use crate::dump::Checkpoints;
 use crate::frontier::Frontier;
-use crate::layout::{LOST, Layout, UNMAPPED};
+use crate::layout::{Layout, UNMAPPED};
 use crate::map_cache::MapCache;
 use crate::pool::Pool;
 use crate::remap::{Piece, Remap, Ring};
@@ -118,7 +118,7 @@ impl<M: Media> Ftl<M> {
         Ok(Self {
             config: *config,
             layout,
-            map: Map::new(layout.units, geometry.total_slots()),
+            map: Map::new(layout.units, &geometry),
             valid: ValidBits::new(geometry.superblocks(), geometry.slots()),
             superblocks: vec![Superblock::FREE; index(geometry.superblocks())],
             pools: (0..pools).map(make_pool).collect(),
@@ -290,7 +290,7 @@ impl<M: Media> Ftl<M> {
     /// Whether a unit is mapped. Lost units count as mapped: reading them is an error.
     #[must_use]
     pub fn is_mapped(&self, lpn: Lpn) -> bool {
-        self.map.l2p[lpn.index()] != UNMAPPED
+        self.map.l2p.get(lpn.index()) != UNMAPPED
     }
 
     /// Whether a unit is mapped and not lost, for the buffer (`FtlView`).
@@ -305,15 +305,14 @@ impl<M: Media> Ftl<M> {
     #[must_use]
     pub fn stored_count(&self, first: Lpn, n: u32) -> u32 {
         let end = first.raw().saturating_add(n).min(self.layout.host_units);
-        let units = self.map.l2p.get(first.index()..index(end)).unwrap_or_default();
-        u32_from(units.iter().filter(|ppn| **ppn < LOST).count())
+        u32_from((first.raw()..end).filter(|lpn| self.map.stored(*lpn).is_some()).count())
     }
 
     /// Loads the map entry of a unit that is about to be used, so that its cache line is there.
     #[must_use]
     #[inline]
     pub fn touch(&self, lpn: Lpn) -> u32 {
-        self.map.l2p[lpn.index()]
+        self.map.l2p.touch(lpn.index())
     }
 
     /// Counters since the device was built.
@@ -439,9 +438,8 @@ impl<M: Media> Ftl<M> {
     pub fn failed_die(&self) -> Option<FailedDie> {
         let die = self.nand.failed_die()?;
         let geometry = self.nand.geometry();
-        let lost = self.map.l2p[..index(self.layout.data_units)]
-            .iter()
-            .filter(|ppn| **ppn < LOST && geometry.lies_on(Ppn::new(**ppn), die));
+        let stored = (0..self.layout.data_units).filter_map(|lpn| self.map.stored(lpn));
+        let lost = stored.filter(|ppn| geometry.lies_on(*ppn, die));
         Some(FailedDie { die, lost_pages: u64_from(lost.count()) * geometry.pages_per_unit() })
     }
 

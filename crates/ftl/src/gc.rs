@@ -253,10 +253,10 @@ impl<M: Media> Ftl<M> {
         let mut owners = [NO_OWNER; AHEAD];
         let first = self.nand.geometry().ppn(running.victim, 0).index();
         for (owner, slot) in owners.iter_mut().zip(self.valid.from(running.victim, slot)) {
-            *owner = self.map.p2l[first + index(slot)];
+            *owner = self.map.p2l.get(first + index(slot));
             running.ahead = slot + 1;
         }
-        let entries = owners.iter().filter_map(|owner| self.map.l2p.get(index(*owner)));
+        let entries = owners.iter().map(|owner| self.map.l2p.touch(index(*owner)));
         std::hint::black_box(entries.fold(0, |all, entry| all ^ entry));
     }
 

@@ -47,7 +47,7 @@ impl<M: Media> Ftl<M> {
     ) -> Result<Grant, FtlError> {
         let lpn = lpn.raw();
         let at = self.translate(at, lpn, false)?;
-        let ppn = self.map.l2p[index(lpn)];
+        let ppn = self.map.l2p.get(index(lpn));
         if ppn >= LOST {
             zero(data);
             return if ppn == UNMAPPED {
@@ -250,8 +250,9 @@ impl<M: Media> Ftl<M> {
             return Vec::new();
         }
         let first = index(page) * index(entries);
-        let slice = self.map.l2p.iter().skip(first).take(index(entries));
-        let mut bytes: Vec<u8> = slice.flat_map(|entry| entry.to_le_bytes()).collect();
+        let end = self.map.l2p.len().min(first + index(entries));
+        let slice = (first..end).map(|lpn| self.map.l2p.get(lpn));
+        let mut bytes: Vec<u8> = slice.flat_map(u32::to_le_bytes).collect();
         bytes.resize(index(entries) * 4, 0xFF);
         bytes
     }

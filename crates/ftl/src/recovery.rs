@@ -225,9 +225,9 @@ impl<M: Media> Recovery<M> {
                 };
                 let first = index(record.lpn.raw()) * index(entries);
                 let (words, _) = bytes.as_chunks::<4>();
-                let map = self.ftl.map.l2p.iter_mut().skip(first);
-                for (entry, word) in map.zip(words) {
-                    *entry = u32::from_le_bytes(*word);
+                let map = &mut self.ftl.map.l2p;
+                for (lpn, word) in (first..map.len()).zip(words) {
+                    map.set(lpn, u32::from_le_bytes(*word));
                 }
             }
         }
@@ -281,7 +281,7 @@ impl<M: Media> Recovery<M> {
         for lpn in range.start..end {
             if seq.raw() > self.best[lpn] {
                 self.best[lpn] = seq.raw();
-                self.ftl.map.l2p[lpn] = UNMAPPED;
+                self.ftl.map.l2p.set(lpn, UNMAPPED);
             }
         }
     }
@@ -290,7 +290,7 @@ impl<M: Media> Recovery<M> {
     fn rebuild(&mut self) {
         let total = self.ftl.nand.geometry().total_slots();
         for lpn in 0..u32_from(self.ftl.map.l2p.len()) {
-            let entry = self.ftl.map.l2p[index(lpn)];
+            let entry = self.ftl.map.l2p.get(index(lpn));
             if entry == UNMAPPED {
                 continue;
             }
@@ -298,7 +298,7 @@ impl<M: Media> Recovery<M> {
             if leads_somewhere {
                 self.report.mapped_units += 1;
             } else {
-                self.ftl.map.l2p[index(lpn)] = LOST;
+                self.ftl.map.l2p.set(index(lpn), LOST);
                 self.report.lost_units += 1;
             }
         }

@@ -115,7 +115,7 @@ impl<M: Media> Ftl<M> {
             let others = others.iter().map(|referrer| referrer.lpn);
             for lpn in std::iter::once(lpn).chain(others).filter(|lpn| *lpn != NO_OWNER) {
                 self.unmap(lpn);
-                self.map.l2p[index(lpn)] = LOST;
+                self.map.l2p.set(index(lpn), LOST);
             }
         }
         Ok(())

@@ -274,7 +274,7 @@ impl<M: Media> Ftl<M> {
             return;
         }
         self.invalidate(ppn);
-        self.map.l2p[index(unit.lpn)] = unit.replaces.map_or(UNMAPPED, Ppn::raw);
+        self.map.l2p.set(index(unit.lpn), unit.replaces.map_or(UNMAPPED, Ppn::raw));
         if let (Some(in_flash), Some(remap)) = (unit.remapped, &mut self.remap) {
             remap.units.set(unit.lpn, in_flash);
         }

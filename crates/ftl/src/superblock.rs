@@ -1,7 +1,10 @@
 //! The table of superblocks.
 
+use onefold_nand::Geometry;
 use onefold_units::convert::index;
 use onefold_units::{Ppn, SuperblockId};
+
+use crate::entries::{Entries, Pattern};
 
 /// What a superblock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -107,6 +110,21 @@ impl ValidBits {
         self.words[word] |= bit;
     }
 
+    /// Sets those of `count` slots from `slot` on.
+    pub(crate) fn set_run(&mut self, superblock: SuperblockId, slot: u32, count: u32) {
+        let mut at = slot;
+        while at < slot + count {
+            let (word, bit) = self.place(superblock, at);
+            if at.is_multiple_of(64) && slot + count - at >= 64 {
+                self.words[word] = u64::MAX;
+                at += 64;
+            } else {
+                self.words[word] |= bit;
+                at += 1;
+            }
+        }
+    }
+
     #[inline]
     pub(crate) fn clear(&mut self, superblock: SuperblockId, slot: u32) {
         let (word, bit) = self.place(superblock, slot);
@@ -155,26 +173,30 @@ impl ValidBits {
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
     /// Physical slot by logical unit, or [`crate::layout::UNMAPPED`], or [`crate::layout::LOST`].
-    pub(crate) l2p: Vec<u32>,
+    pub(crate) l2p: Entries,
     /// Logical unit that wrote a physical slot, or [`crate::layout::NO_OWNER`]; meaningful where the
     /// slot is valid. With remaps it may be mapped elsewhere by now, and others to the slot.
-    pub(crate) p2l: Vec<u32>,
+    pub(crate) p2l: Entries,
 }
 
 onefold_units::keep!(Map { l2p, p2l });
 
 impl Map {
-    pub(crate) fn new(units: u32, slots: u64) -> Self {
+    /// Nothing is mapped.
+    pub(crate) fn new(units: u32, geometry: &Geometry) -> Self {
+        let (pools, slots) = (geometry.pools(), geometry.slots());
+        let by_unit = Pattern::new(geometry.pool_divisor(), slots);
+        let by_slot = Pattern::new(geometry.slot_divisor(), pools);
         Self {
-            l2p: vec![crate::layout::UNMAPPED; index(units)],
-            p2l: vec![0; onefold_units::convert::index64(slots)],
+            l2p: Entries::new(index(units), crate::layout::UNMAPPED, by_unit),
+            p2l: Entries::new(onefold_units::convert::index64(geometry.total_slots()), 0, by_slot),
         }
     }
 
     /// Where `lpn` is stored, if anywhere.
     #[inline]
     pub(crate) fn stored(&self, lpn: u32) -> Option<Ppn> {
-        let ppn = self.l2p[index(lpn)];
+        let ppn = self.l2p.get(index(lpn));
         (ppn < crate::layout::LOST).then(|| Ppn::new(ppn))
     }
 }

@@ -26,7 +26,7 @@ impl<M: Media> Ftl<M> {
         self.log_trim(begin, count)?;
         let mut ready = at.ready;
         for lpn in begin..begin + count {
-            if self.map.l2p[index(lpn)] != UNMAPPED {
+            if self.map.l2p.get(index(lpn)) != UNMAPPED {
                 ready = ready.max(self.translate(at, lpn, true)?.ready);
                 self.unmap(lpn);
             }
@@ -49,7 +49,7 @@ impl<M: Media> Ftl<M> {
     /// The units from the first to the last mapped one of a range: first and count. A record covers only
     /// those, so that trimming nothing costs nothing.
     pub(crate) fn mapped_within(&self, first: u32, end: u32) -> Option<(u32, u32)> {
-        let mapped = |lpn: &u32| self.map.l2p[index(*lpn)] != UNMAPPED;
+        let mapped = |lpn: &u32| self.map.l2p.get(index(*lpn)) != UNMAPPED;
         let begin = (first..end).find(mapped)?;
         let last = (begin..end).rev().find(mapped).unwrap_or(begin);
         Some((begin, last + 1 - begin))
@@ -67,7 +67,7 @@ impl<M: Media> Ftl<M> {
 
     pub(crate) fn unmap(&mut self, lpn: u32) {
         let stored = self.map.stored(lpn);
-        self.map.l2p[index(lpn)] = UNMAPPED;
+        self.map.l2p.set(index(lpn), UNMAPPED);
         let Some(ppn) = stored else { return };
         if let Some((frontier, place)) = self.find_staged(ppn) {
             // The slot is programmed with its page, but holds nothing; what it would have replaced

@@ -240,7 +240,7 @@ impl<M: Media> Ftl<M> {
     #[inline(always)]
     pub(crate) fn point(&mut self, pool: u32, superblock: SuperblockId, slot: u32, lpn: u32) {
         let ppn = self.nand.geometry().ppn(superblock, slot);
-        self.map.p2l[ppn.index()] = lpn;
+        self.map.p2l.set(ppn.index(), lpn);
         self.valid.set(superblock, slot);
         let block = &mut self.superblocks[superblock.index()];
         block.valid += 1;
@@ -251,7 +251,7 @@ impl<M: Media> Ftl<M> {
             }
             remap.refs.add(ppn);
         }
-        self.map.l2p[index(lpn)] = ppn.raw();
+        self.map.l2p.set(index(lpn), ppn.raw());
     }
 
     /// A unit does not map to a slot any more. Without any, it holds no current content.

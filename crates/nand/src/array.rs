@@ -229,6 +229,22 @@ impl<M: Media> Nand<M> {
         self.timelines.reset(&self.geometry);
     }
 
+    /// Whether operations take no time, store no bytes and meet no faults.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        !self.timed && !M::STORES && self.faults.is_none()
+    }
+
+    /// Does the next `count` programs of a superblock, from `program` on, on an array that
+    /// [is plain](Nand::is_plain).
+    pub fn program_many(&mut self, superblock: SuperblockId, program: u32, count: u32) {
+        assert!(self.is_plain(), "programs of {superblock:?} that are more than counted");
+        let next = &mut self.next[superblock.index()];
+        assert!(*next == program, "program {program} of {superblock:?}, expected {next} (rule 1)");
+        *next += count;
+        self.programs += u64::from(count);
+    }
+
     /// Programs the next program of a superblock: one spare area per slot, and their data.
     ///
     /// # Errors

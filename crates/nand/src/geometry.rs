@@ -274,6 +274,18 @@ impl Geometry {
         self.total_slots() * u64::from(self.spec.unit_bytes)
     }
 
+    /// Divides by the number of pools.
+    #[must_use]
+    pub const fn pool_divisor(&self) -> Divisor {
+        self.pool_divisor
+    }
+
+    /// Divides by the slots of a superblock.
+    #[must_use]
+    pub const fn slot_divisor(&self) -> Divisor {
+        self.slot_divisor
+    }
+
     /// The pool of a superblock.
     #[must_use]
     pub fn pool_of(&self, superblock: SuperblockId) -> u32 {

@@ -22,14 +22,19 @@ pub(crate) struct Contents {
 onefold_units::keep!(Contents { model } but { pages });
 
 impl Contents {
-    /// Contents on a device of `capacity` bytes.
-    pub(crate) fn new(setup: &Setup, capacity: u64) -> Result<Self, SimError> {
+    /// Contents on a device of `capacity` bytes, if it `asks` for them. A wrong model is an error even
+    /// where nobody looks at contents.
+    pub(crate) fn new(setup: &Setup, capacity: u64, asks: bool) -> Result<Option<Self>, SimError> {
         let text = setup.config.content();
         let spec = ContentSpec::parse(text);
         let spec = spec.map_err(|source| SimError::Content { text: text.to_owned(), source })?;
+        if !asks {
+            return Ok(None);
+        }
         // Whole pages: a last one in part is never written whole.
-        let units = narrow(capacity.div_ceil(PAGE_BYTES));
-        Ok(Self { model: spec.model(units, setup.seed), pages: Vec::new() })
+        let pages = u32::try_from(capacity.div_ceil(PAGE_BYTES))
+            .map_err(|_| SimError::ContentPages { capacity })?;
+        Ok(Some(Self { model: spec.model(pages, setup.seed), pages: Vec::new() }))
     }
 
     /// The contents of a write of whole pages.
@@ -67,5 +72,32 @@ impl Contents {
                 self.model.trim(narrow(page));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onefold_config::{Config, Sources};
+    use onefold_tracefile::Options;
+
+    use super::{Contents, SimError};
+    use crate::Setup;
+    use crate::result::Program;
+
+    fn contents(content: &str, capacity: u64, asks: bool) -> Result<bool, SimError> {
+        let sets = [format!("dedup.content={content}")];
+        let config = Config::load(&Sources { sets: &sets, ..Sources::default() });
+        let (config, program) = (config.expect("a configuration"), Program::default());
+        let setup = Setup { config, trace_options: Options::default(), seed: 1, program };
+        Contents::new(&setup, capacity, asks).map(|contents| contents.is_some())
+    }
+
+    #[test]
+    fn large_drives_have_no_contents_and_need_none() {
+        let (model, limit) = ("iid_zipf", 4096 * u64::from(u32::MAX));
+        assert!(contents(model, 1 << 20, true).expect("it fits"));
+        assert!(!contents(model, limit + 1, false).expect("nobody asks"));
+        assert!(matches!(contents(model, limit + 1, true), Err(SimError::ContentPages { .. })));
+        assert!(matches!(contents("no-model", 1 << 20, false), Err(SimError::Content { .. })));
     }
 }

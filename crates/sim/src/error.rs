@@ -66,6 +66,15 @@ pub enum SimError {
         /// What is wrong with it.
         source: WorkloadError,
     },
+    /// Contents are of pages with numbers of 32 bits.
+    #[error(
+        "contents of writes are modelled for at most 16 TiB, and the drive has {capacity} B: use a smaller drive, or one \
+         that looks at no contents (dedup.scope=none, ftl.zeroes=program)"
+    )]
+    ContentPages {
+        /// Capacity in bytes.
+        capacity: u64,
+    },
     /// The trace cannot be used.
     #[error(transparent)]
     Trace(#[from] TraceFileError),

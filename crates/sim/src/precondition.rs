@@ -37,6 +37,11 @@ pub(crate) trait Target {
     fn units(&self) -> u64;
     fn pages_per_unit(&self) -> u64;
     fn write(&mut self, unit: u64) -> Result<(), SimError>;
+    /// Writes up to `count` units from `unit` on, and returns how many: none where the next one has to be
+    /// written by itself.
+    fn write_run(&mut self, _unit: u64, _count: u64) -> u64 {
+        0
+    }
     /// Pages programmed for any cause so far.
     fn programs(&self) -> u64;
     fn set_timed(&mut self, timed: bool);
@@ -71,7 +76,7 @@ pub(crate) fn precondition<T: Target>(
     let units = floor_u64(what.range * float(target.units()) + 0.5).max(1);
     let fill = floor_u64(what.fill * float(units) + 0.5);
     target.set_timed(false);
-    repeat(fill, control, |n| target.write(n % units))?;
+    write_in_order(target, fill, units, control)?;
     let mut rng = Rng::fork(seed, 31);
     let mut overwrite = |target: &mut T, writes: u64| -> Result<f64, SimError> {
         let before = target.programs();
@@ -108,6 +113,28 @@ pub(crate) fn precondition<T: Target>(
     Ok(done)
 }
 
+/// Units written by themselves before a run is tried again: runs end where superblocks do.
+const BY_THEMSELVES: u64 = 32;
+
+/// Writes `count` units in order, from the first again after `units`.
+fn write_in_order<T: Target>(
+    target: &mut T,
+    count: u64,
+    units: u64,
+    control: &Control<'_>,
+) -> Result<(), SimError> {
+    let mut n = 0;
+    while n < count {
+        control.go_on()?;
+        let unit = n % units;
+        n += target.write_run(unit, (count - n).min(units - unit));
+        let end = count.min(n + BY_THEMSELVES);
+        (n..end).try_for_each(|n| target.write(n % units))?;
+        n = end;
+    }
+    Ok(())
+}
+
 /// A device without a volume. Whole units are written without their taking time.
 pub(crate) struct Bare<'a> {
     pub(crate) ssd: &'a mut Ssd<NullMedia>,
@@ -134,6 +161,13 @@ impl Target for Bare<'_> {
         };
         let written = self.ssd.prefill(AT_ZERO, Lpn::new(narrow(unit)), contents);
         written.map(|_| ()).map_err(|error| failed("write", narrow(unit), error))
+    }
+
+    fn write_run(&mut self, unit: u64, count: u64) -> u64 {
+        if self.contents.is_some() {
+            return 0;
+        }
+        self.ssd.prefill_run(Lpn::new(narrow(unit)), narrow(count)).into()
     }
 
     fn programs(&self) -> u64 {

@@ -244,6 +244,15 @@ impl<M: Media> Ssd<M> {
         store(&mut self.ftl, self.dedup.as_mut(), self.config.unmap_zeroes, at, unit)
     }
 
+    /// The same for up to `count` units from `first` on that nothing is known of, and returns how many
+    /// were written: none where the next one has to be written by itself ([`Ftl::write_run`]).
+    pub fn prefill_run(&mut self, first: Lpn, count: u32) -> u32 {
+        if self.classified.is_some() || self.dedup.is_some() {
+            return 0;
+        }
+        self.ftl.write_run(first, count)
+    }
+
     /// The stream of a unit that comes with `units` and for which `stream` was asked.
     #[cold]
     pub(crate) fn stream(&mut self, lpn: Lpn, units: u64, stream: u32) -> u32 {

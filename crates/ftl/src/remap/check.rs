@@ -29,7 +29,7 @@ impl<M: Media> Ftl<M> {
         let mut found = vec![0_u32; slots];
         let replaced = self.frontiers.iter().flat_map(|frontier| &frontier.staged);
         let replaced = replaced.filter_map(|unit| unit.replaces.map(Ppn::raw));
-        for ppn in self.map.l2p.iter().copied().filter(|ppn| *ppn < LOST).chain(replaced) {
+        for ppn in self.map.l2p.iter().filter(|ppn| *ppn < LOST).chain(replaced) {
             found[index(ppn)] += 1;
         }
         for (ppn, found) in (0..).zip(found) {

@@ -43,7 +43,7 @@ impl<M: Media> Ftl<M> {
         referrers.reset(slots);
         for (entry, in_flash) in group.entries() {
             for (lpn, slot) in entry.units() {
-                let mapped = self.map.l2p.get(index(lpn)) == Some(&(first_ppn + slot));
+                let mapped = self.map.l2p.find(index(lpn)) == Some(first_ppn + slot);
                 // After a power cut a stale duplicate may be in the other store.
                 if mapped && remap.units.has(lpn) && remap.units.is_in_flash(lpn) == in_flash {
                     referrers.add(slot, Referrer { lpn, seq: entry.seq.raw() });
@@ -83,7 +83,7 @@ impl<M: Media> Ftl<M> {
     /// (*absorption*; remap.md, H7). `None`: its successor is staged.
     #[inline]
     pub(crate) fn primary(&self, pool: u32, slot: u32, ppn: Ppn, pass: u32) -> Option<Primary> {
-        let owner = self.map.p2l[ppn.index()];
+        let owner = self.map.p2l.get(ppn.index());
         let is_mapped = owner != NO_OWNER && self.map.stored(owner) == Some(ppn);
         let Some(remap) = &self.remap else { return is_mapped.then_some((owner, None)) };
         self.primary_of_remap(remap, (owner, is_mapped), (pool, slot, ppn), pass)
@@ -150,7 +150,7 @@ impl<M: Media> Ftl<M> {
                 continue;
             }
             self.end_mapping(lpn, old);
-            self.map.l2p[index(lpn)] = new.raw();
+            self.map.l2p.set(index(lpn), new.raw());
             let Some(remap) = &mut self.remap else { return Ok(()) };
             remap.refs.add(new);
             remap.units.set(lpn, false);

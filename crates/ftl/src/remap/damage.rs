@@ -2,7 +2,7 @@
 
 use onefold_format::{HeadRecord, SuperblockKind, SyncedLog};
 use onefold_nand::Media;
-use onefold_units::convert::low32;
+use onefold_units::convert::{index, low32};
 use onefold_units::{Lpn, Seq, SuperblockId};
 
 use crate::layout::LOST;
@@ -65,11 +65,11 @@ impl<M: Media> Recovery<M> {
     pub(crate) fn give_up(&mut self) {
         let OnLogDamage::GiveUp { but } = self.on_log_damage else { return };
         let Some(damage) = self.report.log_damage else { return };
-        let units = self.ftl.map.l2p.iter_mut().zip(&self.best);
-        for (lpn, (entry, newest)) in (0..self.ftl.layout.data_units).zip(units) {
+        let entries = &mut self.ftl.map.l2p;
+        for (lpn, newest) in (0..self.ftl.layout.data_units).zip(&self.best) {
             let may_be_older = *newest < damage.before.raw() && but != Some(Lpn::new(lpn));
-            if may_be_older && *entry != LOST {
-                *entry = LOST;
+            if may_be_older && entries.get(index(lpn)) != LOST {
+                entries.set(index(lpn), LOST);
                 self.report.given_up_units += 1;
             }
         }

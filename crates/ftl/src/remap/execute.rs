@@ -123,7 +123,7 @@ impl<M: Media> Ftl<M> {
             if let Some(old) = old {
                 self.end_mapping(lpn, old);
             }
-            self.map.l2p[index(lpn)] = ppn.raw();
+            self.map.l2p.set(index(lpn), ppn.raw());
             if let Some(remap) = &mut self.remap {
                 remap.units.set(lpn, false);
             }

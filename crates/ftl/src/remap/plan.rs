@@ -116,7 +116,7 @@ impl<M: Media> Ftl<M> {
     fn touch_ranges(&self, ranges: &[RemapRange]) -> u32 {
         let Some(remap) = &self.remap else { return 0 };
         let units = || ranges.iter().flat_map(|range| [range.dst.raw(), range.src.raw()]);
-        let mut sum = units().fold(0, |sum: u32, lpn| sum ^ self.map.l2p[index(lpn)]);
+        let mut sum = units().fold(0, |sum: u32, lpn| sum ^ self.map.l2p.get(index(lpn)));
         for range in ranges {
             sum ^= u32::from(remap.units.has(range.dst.raw()));
         }
@@ -137,7 +137,7 @@ impl<M: Media> Ftl<M> {
         src: u32,
         options: RemapOptions,
     ) -> Result<Action, FtlError> {
-        let (to, from) = (self.map.l2p[index(dst)], self.map.l2p[index(src)]);
+        let (to, from) = (self.map.l2p.get(index(dst)), self.map.l2p.get(index(src)));
         if from == LOST {
             return Err(RemapError::LostSource { lpn: src }.into());
         }

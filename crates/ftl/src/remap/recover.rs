@@ -214,7 +214,7 @@ impl<M: Media> Recovery<M> {
             for entry in group.entries() {
                 for (lpn, slot) in entry.units() {
                     let lpn = index(lpn);
-                    if self.ftl.map.l2p.get(lpn) == Some(&(first_ppn + slot)) {
+                    if self.ftl.map.l2p.find(lpn) == Some(first_ppn + slot) {
                         newest[lpn] = newest[lpn].max(entry.seq.raw());
                     }
                 }
@@ -272,7 +272,7 @@ impl<M: Media> Recovery<M> {
         let mut live = 0;
         for entry in entries {
             for (lpn, slot) in entry.units() {
-                let mapped = self.ftl.map.l2p.get(index(lpn)) == Some(&(first_ppn + slot));
+                let mapped = self.ftl.map.l2p.find(index(lpn)) == Some(first_ppn + slot);
                 let counts = newest.get(index(lpn)) == Some(&entry.seq.raw());
                 if mapped && counts && !remap.units.has(lpn) {
                     remap.units.set(lpn, in_flash);
@@ -309,9 +309,9 @@ impl<M: Media> Recovery<M> {
                 return;
             }
         } else if !by_entry {
-            let owner = &mut self.ftl.map.p2l[ppn.index()];
-            if *owner == NO_OWNER {
-                *owner = lpn;
+            let owners = &mut self.ftl.map.p2l;
+            if owners.get(ppn.index()) == NO_OWNER {
+                owners.set(ppn.index(), lpn);
             } else {
                 self.log.strays.push(lpn);
             }
@@ -333,19 +333,19 @@ impl<M: Media> Ftl<M> {
     pub(crate) fn log_strays(&mut self, strays: &[u32]) -> Result<(), RecoverError> {
         for &lpn in strays {
             let Some(ppn) = self.map.stored(lpn) else { continue };
-            let owner = self.map.p2l[ppn.index()];
+            let owner = self.map.p2l.get(ppn.index());
             let written =
                 match self.nand.media_mut().read(ppn, &mut []).map(|s| SpareState::decode(&s)) {
                     Ok(SpareState::Programmed(record)) => record.lpn.raw(),
                     _ => owner,
                 };
-            self.map.p2l[ppn.index()] = written;
+            self.map.p2l.set(ppn.index(), written);
             let stray = if written == lpn { owner } else { lpn };
             let (superblock, slot) = self.nand.geometry().split(ppn);
             let needs = [(superblock, 1)];
             if !self.reserve_log(onefold_units::Nanos::ZERO, &needs, For::Host)? {
                 self.unmap(stray);
-                self.map.l2p[index(stray)] = LOST;
+                self.map.l2p.set(index(stray), LOST);
                 continue;
             }
             self.seq += 1;

@@ -35,9 +35,7 @@ pub(crate) fn simulate(
         ..Gathered::default()
     };
     let tenants = gathered.tenants(setup, ssd.capacity(), control)?;
-    // A wrong content model is an error even where nobody looks at contents.
-    let contents = Contents::new(setup, ssd.capacity())?;
-    let mut contents = Some(contents).filter(|_| ssd.asks_contents());
+    let mut contents = Contents::new(setup, ssd.capacity(), ssd.asks_contents())?;
     let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
     let traces: Vec<&str> = tenants.iter().filter_map(|tenant| tenant.source.sha256()).collect();
     let checkpoint = control.checkpoint.map(|checkpoint| checkpoint.of(setup, &traces));

@@ -8,6 +8,7 @@ mod determinism;
 mod dmz;
 mod doubts;
 mod known_bugs;
+mod large;
 mod latency;
 mod log;
 mod lookalikes;
