@@ -327,6 +327,14 @@ impl<T: Keep + Default + Ord> Keep for BinaryHeap<T> {
 ///
 /// All fields have to be named. Those of `each` are lists, or options, whose elements are built and take their state in place; those
 /// of `but` follow from the configuration.
+///
+/// ```compile_fail
+/// struct Queue {
+///     list: Vec<u64>,
+///     forgotten: u64,
+/// }
+/// onefold_units::keep!(Queue { list });
+/// ```
 #[macro_export]
 macro_rules! keep {
     (<$($generic:ident),*> $name:ty { $($fields:tt)* } $($rest:tt)*) => {
