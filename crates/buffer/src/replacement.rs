@@ -1,8 +1,8 @@
 //! What one policy over single entries decides.
 
 use crate::{
-    Access, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Pages, Parameters, Req,
-    Setup, Tables, Violation,
+    Access, Actions, Area, BufferError, Entries, FtlView, Learnt, ListId, NodeId, Pages,
+    Parameters, Req, Setup, Tables, Violation,
 };
 
 /// What one policy decides: which list an entry is in, and which entry leaves.
@@ -94,6 +94,16 @@ pub trait Replacement: Clone + Send + 'static {
         for list in (0..).take(Self::AREAS.len()) {
             e.flush(ListId(list), out);
         }
+    }
+
+    /// As [`crate::Policy::learnt`].
+    fn learnt(&self) -> Option<Learnt<'_>> {
+        None
+    }
+
+    /// As [`crate::Policy::learn`].
+    fn learn(&mut self, _: Learnt<'_>) -> bool {
+        false
     }
 
     /// Checks the limits of the policy.
