@@ -68,7 +68,7 @@ fn facts(study: &Study, rows: &[Row]) -> String {
             format!("A grid of {}", devices.axes.join(", "))
         } else {
             format!(
-                "Devices made of preset {}; sizes are those of {}",
+                "Devices made of {}; sizes are those of {}",
                 study.preset, devices.size_key
             )
         };
