@@ -134,6 +134,7 @@ ssd|auto-unmerged|classifier/auto.rs|s/rank \* streams\.min\(Self::COUNT\) \/ Se
 ssd|auto-lap-ended|classifier/auto.rs|s/i32::from\(self\.lap\)\.max\(i32::from\(log\(now\.wrapping_sub\(self\.began\(\)\)\)\)\)/i32::from(self.lap)/|a lap that takes longer counts as long as it is already
 ssd|auto-rings-hot|classifier/auto.rs|s/own = mean;//|what is written in order dies in order
 ssd|ranges-first|classifier/ranges.rs|s/max_by_key/min_by_key/|the last range that begins before a unit has it
+buffer|table-of-others|policies/aoi/lat.rs|s/learnt\.chunk == 1 << self\.shift && //|a table of other chunks is not taken
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|sizing.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
@@ -323,6 +324,9 @@ volume|batch-least|log/service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ce
 volume|close-unswept|volume/checkpoint/sweep.rs|s/Closing::Begins if self\.can_sweep_all\(\)/Closing::Begins if false/|closing leaves no runs
 volume|image-changed|map/page.rs|s/self\.image = ImageOf::Copy\(self\.copy\(\)\);//|an image has what its page had at the capture
 volume|slice-short|map/slices.rs|s/from\.saturating_sub\(1\)\.min\(to\)/from.min(to)/|a block of a run that ends in the middle of a page counts for it
+device|table-forgotten|ssd/open.rs|s/image\.recall\(&mut ssd\);//|what the buffer has learnt is there after a stop
+device|table-cut|ssd/power.rs|s/self\.image\.recall\(&mut ssd\);//|a power cut leaves the table of the last checkpoint
+device|table-late|ssd/mod.rs|s/if self\.learnt_saved != checkpoints/if self.learnt_saved == u64::MAX/|the table is kept with each checkpoint of the map
 device|fallen-unheard|driver/threads.rs|s/if thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
 device|watch-unheard|driver/watch.rs|s/engine\.set_journal\(now, self\.detector\.ranges\(\), true\);//|what the detector finds is told to the engine
 device|layer-unflushed|volume/backing.rs|s/Kind::Layer\(volume\) => volume\.flush\(\)\.map\(wait\)\.map_err\(to_layer_above\),/Kind::Layer(_) => Ok(()),/|a flush of a layer is one of what it lies on

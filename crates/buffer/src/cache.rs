@@ -7,8 +7,8 @@ use crate::index::GROUP_KEYS;
 use crate::sizing::setup_of;
 use crate::stats::Written;
 use crate::{
-    Access, Accesses, Action, Actions, BufferConfig, BufferError, Entries, FtlView, Pages, Policy,
-    Replacement, Req, Sizes, Stats, Violation,
+    Access, Accesses, Action, Actions, BufferConfig, BufferError, Entries, FtlView, Learnt, Pages,
+    Policy, Replacement, Req, Sizes, Stats, Violation,
 };
 
 /// What became of the pages of a request.
@@ -259,6 +259,14 @@ impl<R: Replacement> Policy for Cache<R> {
     fn drain(&mut self, out: &mut Actions) {
         out.clear();
         self.flush(out);
+    }
+
+    fn learnt(&self) -> Option<Learnt<'_>> {
+        self.replacement.learnt()
+    }
+
+    fn learn(&mut self, learnt: Learnt<'_>) -> bool {
+        self.replacement.learn(learnt)
     }
 
     fn boxed_clone(&self) -> Box<dyn Policy + Send> {

@@ -84,7 +84,7 @@ pub use part_mask::PartMask;
 pub use policies::aoi::Appends;
 pub use policies::lru::INFO as LRU;
 pub use policies::{Bplru, Fab, Lru, Vbbms};
-pub use policy::{FtlView, Policy};
+pub use policy::{FtlView, Learnt, Policy};
 pub use replacement::Replacement;
 pub use request::{Access, Req};
 pub use setup::{Setup, Tables};

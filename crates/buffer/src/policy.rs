@@ -16,6 +16,16 @@ pub trait FtlView {
     }
 }
 
+/// What a policy has learnt of the addresses of its device. It guides the buffer and describes no data, so any of the
+/// same shape is safe, however old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learnt<'a> {
+    /// Entries in a chunk.
+    pub chunk: u32,
+    /// What is known of each chunk, as the policy packs it.
+    pub bits: &'a [u8],
+}
+
 /// A buffer policy: metadata only. It never blocks, reads no clock and holds no data.
 ///
 /// Calling order: [`Policy::request`], then execute all of `out` in order, then the next request.
@@ -34,6 +44,16 @@ pub trait Policy {
     /// Programs every dirty entry, volatile or not, and replaces the content of `out` by that: for a
     /// clean shutdown, and for the capacitors of a power-loss-protected buffer. Entries stay, clean.
     fn drain(&mut self, out: &mut Actions);
+
+    /// What is worth keeping while the device is off; `None` for policies that only know what they hold.
+    fn learnt(&self) -> Option<Learnt<'_>> {
+        None
+    }
+
+    /// Goes on from what was kept. Returns whether it took that: not if it is of other chunks or another device size.
+    fn learn(&mut self, _: Learnt<'_>) -> bool {
+        false
+    }
 
     /// A copy in the same state: to go on from one warm-up in several ways.
     fn boxed_clone(&self) -> Box<dyn Policy + Send>;

@@ -3,8 +3,8 @@
 use onefold_units::Keeper;
 
 use crate::{
-    Access, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Pages, Parameters, Req,
-    Setup, Tables, Violation,
+    Access, Actions, Area, BufferError, Entries, FtlView, Learnt, ListId, NodeId, Pages,
+    Parameters, Req, Setup, Tables, Violation,
 };
 
 /// What one policy decides: which list an entry is in, and which entry leaves.
@@ -102,6 +102,16 @@ pub trait Replacement: Clone + Send + 'static {
     /// a policy with fields cannot be stopped and continued; [`onefold_units::keep_fields!`] makes it.
     fn keep(&mut self, keeper: &mut Keeper<'_>) {
         keeper.stateless(self);
+    }
+
+    /// As [`crate::Policy::learnt`].
+    fn learnt(&self) -> Option<Learnt<'_>> {
+        None
+    }
+
+    /// As [`crate::Policy::learn`].
+    fn learn(&mut self, _: Learnt<'_>) -> bool {
+        false
     }
 
     /// Checks the limits of the policy.

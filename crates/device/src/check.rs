@@ -107,6 +107,7 @@ pub(crate) fn look(
     let (mut ssd, recovery) = Ssd::recover_with(config, overlay, on_log_damage)
         .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
     ssd.ftl_mut().set_timed(false);
+    image.recall(&mut ssd);
     Ok((ssd, recovery))
 }
 

@@ -6,6 +6,7 @@
 #![deny(clippy::as_conversions)]
 #![deny(clippy::host_endian_bytes, clippy::big_endian_bytes)]
 
+mod buffer_table;
 mod bytes;
 mod cache_sums;
 mod checkpoint;
@@ -22,6 +23,7 @@ pub mod volume;
 mod write_log;
 mod zone;
 
+pub use buffer_table::{BUFFER_TABLE_VERSION, BufferTable};
 pub use cache_sums::{
     CACHE_BLOCK_BYTES, CACHE_REGION_BLOCKS, CACHE_SUMS_MAGIC, CACHE_SUMS_VERSION, CacheBits,
     CacheHeader, CacheHeaderError, CacheLayout, cache_sum, decode_cache_sums, encode_cache_sums,

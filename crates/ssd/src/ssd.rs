@@ -1,6 +1,6 @@
 //! The device: how it is built, what it tells, how it is shut down. Commands are in `submit`.
 
-use onefold_buffer::{Policy, Sizes, Stats, new_policy};
+use onefold_buffer::{Learnt, Policy, Sizes, Stats, new_policy};
 use onefold_ftl::{Ftl, FtlError, OnLogDamage, RecoveryReport};
 use onefold_nand::{At, Grant, Media, Nand, NullMedia};
 use onefold_units::convert::{index, narrow};
@@ -111,13 +111,17 @@ impl<M: Media> Ssd<M> {
         })
     }
 
-    /// The same drive for a simulation: it knows where everything is, and no longer what. What a buffer held is gone, and counters of
-    /// the host begin anew.
+    /// The same drive for a simulation: it knows where everything is, and no longer what. What a buffer held is gone, but
+    /// not what it has learnt, and counters of the host begin anew.
     ///
     /// # Errors
     /// The parts of the configuration do not fit together without bytes.
     pub fn without_bytes(self) -> Result<Ssd<NullMedia>, BuildError> {
-        Ssd::assemble(&self.config, self.ftl.without_bytes())
+        let mut same = Ssd::assemble(&self.config, self.ftl.without_bytes())?;
+        if let Some(learnt) = self.buffer.as_ref().and_then(|buffer| buffer.policy.learnt()) {
+            same.learn(learnt);
+        }
+        Ok(same)
     }
 
     /// Bytes the host sees.
@@ -161,6 +165,17 @@ impl<M: Media> Ssd<M> {
     #[must_use]
     pub fn buffer(&self) -> Option<&(dyn Policy + Send)> {
         self.buffer.as_ref().map(|buffer| buffer.policy.as_ref())
+    }
+
+    /// What the buffer has learnt of the addresses of the device, for whoever keeps it while the device is off.
+    #[must_use]
+    pub fn learnt(&self) -> Option<Learnt<'_>> {
+        self.buffer.as_ref()?.policy.learnt()
+    }
+
+    /// Gives the buffer what was kept. Returns whether it took that.
+    pub fn learn(&mut self, learnt: Learnt<'_>) -> bool {
+        self.buffer.as_mut().is_some_and(|buffer| buffer.policy.learn(learnt))
     }
 
     /// Bytes of the units whose newest content is nowhere but in the buffer; 0 where no bytes are stored.

@@ -8,6 +8,7 @@
 mod error;
 mod kind;
 mod layout;
+mod learnt;
 mod lifetime;
 
 use std::io;

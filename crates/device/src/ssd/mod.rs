@@ -12,6 +12,7 @@
 //!    make it durable are refused before they do anything, and each of them tries the file again first.
 //! 4. After a failed synchronisation nothing is changed until the device is opened again, and reads go on.
 //! 5. Lifetime counters are saved before each synchronisation that a request waits for, and beside requests once a second.
+//!    What the buffer has learnt is kept with them when the map has a new checkpoint.
 //! 6. A request that waits for a synchronisation while the power is cut fails: tickets are of one life of the device.
 
 mod control;
@@ -45,7 +46,7 @@ use snapshots::Snapshots;
 use crate::backing::Backing;
 use crate::block::{BlockDevice, Due, Extent, RemapWatcher};
 use crate::host_watch::HostWatch;
-use crate::image::{Counting, DeviceError, FlashCounts, Image, Ledger};
+use crate::image::{Counting, DeviceError, FlashCounts, Image, Ledger, io_error};
 use crate::media::{FileMedia, Ticket};
 
 /// Most bytes that one question for an extent looks at, so that it holds the lock for microseconds.
@@ -76,6 +77,8 @@ struct State {
     counting: Counting,
     /// When the lifetime counters were saved last.
     counts_saved: Nanos,
+    /// Checkpoints of the map when that was kept which the buffer has learnt.
+    learnt_saved: u64,
 }
 
 /// What synchronisations of the file cover.
@@ -176,7 +179,9 @@ impl SsdDevice {
         }
         down.map_err(|source| DeviceError::Close { path, source })?;
         let counters = state.counting.total(flash_counts(&ssd));
-        state.image.end_use(&mut synced.ledger, &counters)
+        let kept = state.image.keep(&ssd);
+        state.image.end_use(&mut synced.ledger, &counters)?;
+        kept.map_err(io_error(state.image.path(), "write the table of the buffer of"))
     }
 
     fn read_range(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
@@ -384,6 +389,17 @@ impl State {
         self.counts_saved = self.now;
         if let Some(counters) = self.lifetime() {
             let _ = ledger.save(&counters);
+        }
+        self.save_learnt();
+    }
+
+    /// Keeps what the buffer has learnt, if the map has a new checkpoint. A file that does not take it has an older one.
+    fn save_learnt(&mut self) {
+        let Some(ssd) = &self.ssd else { return };
+        let checkpoints = ssd.ftl().stats().checkpoints;
+        if self.learnt_saved != checkpoints {
+            self.learnt_saved = checkpoints;
+            let _ = self.image.keep(ssd);
         }
     }
 }

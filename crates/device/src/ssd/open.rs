@@ -81,6 +81,7 @@ impl SsdDevice {
             if options.accept_loss { give_up(&config) } else { OnLogDamage::Refuse };
         let (mut ssd, recovery) = Ssd::recover_with(config, media, on_log_damage)
             .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
+        image.recall(&mut ssd);
         let (counting, ledger) = image.begin_use(&config)?;
         let snapshots = Snapshots::open(&mut ssd)
             .map_err(|source| DeviceError::Snapshots { path: image.path().to_owned(), source })?;
@@ -90,7 +91,8 @@ impl SsdDevice {
         let watch = HostWatch::new(image.path().to_owned());
         let now = Nanos::ZERO;
         let ssd = Some(ssd);
-        let mut state = State { ssd, image, life: 0, now, watch, counting, counts_saved: now };
+        let mut state =
+            State { ssd, image, life: 0, now, watch, counting, counts_saved: now, learnt_saved: 0 };
         state.look();
         let shared = Shared {
             synced: Mutex::new(Synced { ticket: Ticket::default(), ledger }),

@@ -79,8 +79,11 @@ impl State {
         let media = FileMedia::new(&self.image, config.geometry);
         // Tickets begin anew with the medium.
         synced.ticket = Ticket::default();
-        Ssd::recover_with(config, media, OnLogDamage::Refuse)
-            .map_err(|source| DeviceError::Build { path: self.image.path().to_owned(), source })
+        let (mut ssd, recovery) = Ssd::recover_with(config, media, OnLogDamage::Refuse)
+            .map_err(|source| DeviceError::Build { path: self.image.path().to_owned(), source })?;
+        self.image.recall(&mut ssd);
+        self.learnt_saved = 0;
+        Ok((ssd, recovery))
     }
 }
 

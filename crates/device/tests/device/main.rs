@@ -5,6 +5,7 @@ mod common;
 mod damage;
 mod dmz;
 mod image;
+mod learnt;
 mod lifetime;
 mod mailbox;
 mod media;

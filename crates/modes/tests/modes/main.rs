@@ -1,7 +1,7 @@
 //! The modes `sung` and `han` against a plain array of blocks.
 
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
-use onefold_modes::{Areas, PartitionedVolume, format, inspect, open};
+use onefold_modes::{Areas, PartitionInfo, PartitionedVolume, format, inspect, open};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
     Backing, Engine, GeometryError, IoFailed, MountError, Options, Range, ReadPlan, Refusal, Sent,
@@ -300,6 +300,79 @@ fn writes_are_placed_one_behind_the_other() {
         assert_eq!((stats.batches, stats.flushes_sent), (6, 12));
         assert_eq!((stats.sent(Sent::User), stats.sent(Sent::Header)), (8, 6));
     }
+}
+
+impl Rig {
+    /// Where a block lies, once everything is committed.
+    fn place(&mut self, lba: u32) -> u32 {
+        let volume = self.volume.downcast_mut::<PartitionedVolume>().unwrap();
+        volume.look_up(lba).unwrap().raw()
+    }
+
+    fn commit(&mut self) {
+        self.retry(|volume| volume.flush(1));
+        self.step();
+    }
+
+    /// The first partition.
+    fn first(&self) -> PartitionInfo {
+        let volume = self.volume.downcast_ref::<PartitionedVolume>().unwrap();
+        volume.partition_infos().next().unwrap()
+    }
+}
+
+/// The example of Han 2021, figure 4 (a): sectors 65536 (4 KiB) and 98304 (8 KiB) are written, the second is read, and the first
+/// is written again: to the address after the last one, 12288 behind the start.
+#[test]
+fn the_table_of_han_follows_writes_and_overwrites() {
+    let mut rig = Rig::new(VolumeMode::Han, 5000);
+    rig.write(16, 1);
+    rig.write(24, 2);
+    rig.read(24, 2);
+    rig.commit();
+    let start = rig.place(16);
+    assert_eq!((rig.place(24), rig.place(25)), (start + 1, start + 2));
+    rig.write(16, 1);
+    rig.commit();
+    assert_eq!(rig.place(16), start + 3);
+    assert_eq!((rig.first().valid, rig.first().invalid), (3, 1));
+    rig.read_all();
+}
+
+/// The example of Han 2021, figure 5: of five blocks side by side the first and the third are invalid. The last one goes into the
+/// first hole and the one before it into the second, and behind the third block everything is free.
+#[test]
+fn holes_of_han_are_plugged_from_the_tail() {
+    let mut rig = Rig::new(VolumeMode::Han, 5000);
+    for lba in [16, 2, 3, 24, 1] {
+        rig.write(lba, 1);
+    }
+    rig.commit();
+    let start = rig.place(16);
+    let places = [2, 3, 24, 1].map(|lba| rig.place(lba) - start);
+    assert_eq!(places, [1, 2, 3, 4]);
+    // The rest of the partition was written and is invalid.
+    let rest = u64::from(rig.first().blocks.end - start - 5);
+    for at in (0..rest).step_by(200) {
+        rig.write(1000 + at, 200.min(rest - at));
+    }
+    for (lba, blocks) in [(1000, rest), (16, 1), (3, 1)] {
+        rig.trim(lba, blocks);
+    }
+    rig.commit();
+    assert_eq!(rig.first().valid, 3);
+    // The next write goes to the next partition.
+    rig.write(30, 1);
+    rig.commit();
+    for _ in 0..10 {
+        rig.step();
+        rig.read(1, 1);
+    }
+    rig.commit();
+    assert_eq!(rig.volume.stats().cleaned_segments, 1);
+    assert_eq!([1, 2, 24].map(|lba| rig.place(lba) - start), [0, 1, 2]);
+    assert_eq!((rig.first().valid, rig.first().invalid), (3, 0));
+    rig.read_all();
 }
 
 /// Three commit triggers: 506 pairs, 5 s, FLUSH or FUA.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use onefold_buffer::Charge;
-use onefold_config::{Config, ConfigError, Load, Policies, Sources, size_text};
+use onefold_config::{Config, ConfigError, Load, Policies, Sources, Tenant, size_text};
 use onefold_trace::workload::Workload as Generated;
 
 use super::axis::Coordinate;
@@ -22,6 +22,7 @@ const STUDY: Keys = Keys {
         "name",
         "description",
         "preset",
+        "config",
         "set",
         "size_key",
         "sizes",
@@ -39,7 +40,7 @@ const STUDY: Keys = Keys {
 const DEVICE: Keys = Keys { section: "[[device]]", known: &["label", "set", "sized"] };
 const WORKLOAD: Keys = Keys {
     section: "[[workload]]",
-    known: &["name", "label", "sizes", "workload", "trace", "set"],
+    known: &["name", "label", "sizes", "workload", "trace", "tenants", "set"],
 };
 /// What a study with a grid says there instead.
 const NOT_BESIDE_A_GRID: [&str; 4] = ["size_key", "sizes", "device", "workload"];
@@ -100,12 +101,22 @@ pub struct DeviceChoice {
 /// What a workload of a study of devices runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceLoad {
-    /// The requests.
-    pub load: Load,
+    /// The requests; `None` for those of the tenants of the configuration.
+    pub load: Option<Load>,
     /// `KEY=VALUE` beyond those of the study.
     pub sets: Vec<String>,
     /// Its value on an axis of a grid.
     pub axis: Option<Coordinate>,
+}
+
+impl Base {
+    /// Its name in reports.
+    fn name(&self) -> String {
+        match self {
+            Self::Preset(name) => name.clone(),
+            Self::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        }
+    }
 }
 
 impl DeviceChoice {
@@ -140,7 +151,10 @@ impl Devices {
         if let Some(bytes) = device.size {
             config = config.with_logical_size(bytes)?;
         }
-        Ok(config.with_load(&load.load))
+        Ok(match &load.load {
+            Some(load) => config.with_load(load),
+            None => config,
+        })
     }
 
     /// Whether a device may get more blocks than its configuration has, because it is too small for collection: nobody asks for
@@ -264,14 +278,15 @@ fn grid(study: &Table<'_>, parsed: &mut Study) -> Result<Devices, StudyError> {
 
 /// Named devices, and the key that leads to errors of their configurations.
 fn named<'a>(study: &Table<'a>, parsed: &mut Study) -> Result<(Devices, Field<'a>), StudyError> {
-    parsed.preset = study.need("preset", "a preset such as \"femu32\"")?.name()?;
+    let base = base(study, &parsed.path)?;
+    parsed.preset = base.name();
     parsed.sizes = sizes_of_study(&study.need("sizes", "a list of sizes of `size_key`")?)?;
     let size_key =
         study.need("size_key", "the key that has the sizes, such as \"ftl.remap_log\"")?;
     let mut devices = Devices {
         sets: sets(study)?,
         size_key: size_key.name()?,
-        choices: choices(study, &parsed.preset)?,
+        choices: choices(study, &base)?,
         loads: Vec::new(),
         axes: Vec::new(),
         cells: Cells::new(),
@@ -279,6 +294,24 @@ fn named<'a>(study: &Table<'a>, parsed: &mut Study) -> Result<(Devices, Field<'a
     };
     workloads(study, parsed, &mut devices)?;
     Ok((devices, size_key))
+}
+
+/// What all devices are made of.
+fn base(study: &Table<'_>, path: &Path) -> Result<Base, StudyError> {
+    match (study.get("preset"), study.get("config")) {
+        (Some(_), Some(config)) => Err(config.refuse("expected either preset or config, not both")),
+        (None, Some(config)) => Ok(Base::File(beside(path, &config.name()?))),
+        _ => {
+            let preset =
+                study.need("preset", "a preset such as \"femu32\", or config = \"FILE\"")?;
+            Ok(Base::Preset(preset.name()?))
+        }
+    }
+}
+
+/// A file that a study names.
+fn beside(study: &Path, file: &str) -> PathBuf {
+    study.parent().unwrap_or_else(|| Path::new("")).join(file)
 }
 
 fn seeds(field: &Field<'_>) -> Result<u64, StudyError> {
@@ -300,7 +333,7 @@ fn sets(table: &Table<'_>) -> Result<Vec<String>, StudyError> {
     table.or("set", Vec::new(), |field| field.items()?.iter().map(set).collect())
 }
 
-fn choices(study: &Table<'_>, preset: &str) -> Result<Vec<DeviceChoice>, StudyError> {
+fn choices(study: &Table<'_>, base: &Base) -> Result<Vec<DeviceChoice>, StudyError> {
     let tables = study.tables("device", DEVICE)?;
     if tables.is_empty() || tables.len() > DEVICES_MOST {
         return Err(study.missing("device", "1 to 256 [[device]] tables"));
@@ -313,8 +346,8 @@ fn choices(study: &Table<'_>, preset: &str) -> Result<Vec<DeviceChoice>, StudyEr
             return Err(field.refuse("expected every label once"));
         }
         let sized = table.or("sized", true, Field::flag)?;
-        let base = Base::Preset(preset.to_owned());
-        choices.push(DeviceChoice { label, sets: sets(table)?, sized, ..DeviceChoice::new(base) });
+        let choice = DeviceChoice::new(base.clone());
+        choices.push(DeviceChoice { label, sets: sets(table)?, sized, ..choice });
     }
     Ok(choices)
 }
@@ -343,19 +376,31 @@ fn workloads(
     Ok(())
 }
 
-fn load(table: &Table<'_>, path: &Path) -> Result<Load, StudyError> {
-    match (table.get("workload"), table.get("trace")) {
-        (Some(_), Some(trace)) => Err(trace.refuse("expected either workload or trace, not both")),
-        (None, None) => Err(table.missing("workload", "workload = \"SPEC\" or trace = \"FILE\"")),
-        (Some(field), None) => {
+/// What a workload runs; `None` if it leaves that to the tenants of the configuration.
+fn load(table: &Table<'_>, path: &Path) -> Result<Option<Load>, StudyError> {
+    let given = ["workload", "trace", "tenants"].map(|key| table.get(key));
+    if let Some(second) = given.iter().flatten().nth(1) {
+        return Err(second.refuse("expected either workload or trace or tenants, one of them"));
+    }
+    match given {
+        [Some(field), ..] => {
             let text = field.name()?;
             Generated::parse(&text).map_err(|error| field.refuse(error))?;
-            Ok(Load::Workload(text))
+            Ok(Some(Load::Workload(text)))
         }
-        (None, Some(field)) => {
-            Ok(Load::Trace(path.parent().unwrap_or_else(|| Path::new("")).join(field.name()?)))
-        }
+        [_, Some(field), _] => Ok(Some(Load::Trace(beside(path, &field.name()?)))),
+        [.., Some(field)] if field.flag()? => Ok(None),
+        [.., Some(field)] => Err(field.refuse("expected true, or leave it out")),
+        _ => Err(table.missing("workload", "workload = \"SPEC\" or trace = \"FILE\"")),
     }
+}
+
+/// Whether the tenants of a configuration do something that its text says in full: the identity of a point has no
+/// digest of the trace of a tenant.
+fn generates(config: &Config) -> Result<bool, ConfigError> {
+    let tenants = config.tenants()?;
+    let is_generated = |tenant: &Tenant| matches!(tenant.load, Load::Workload(_));
+    Ok(!tenants.is_empty() && tenants.iter().all(is_generated))
 }
 
 /// Tries every configuration; returns the bytes of the first device.
@@ -365,14 +410,21 @@ fn try_all(parsed: &Study, devices: &Devices, place: &Field<'_>) -> Result<u64, 
         for device in (0..devices.choices.len()).filter(|device| devices.is_point(load, *device)) {
             for size in &parsed.sizes {
                 let config = devices.config((load, device), *size);
-                let bytes = config.and_then(|config| config.logical_bytes());
-                let bytes = bytes.map_err(|error| {
+                let own = devices.loads[load].load.is_none();
+                let bytes = config
+                    .and_then(|config| Ok((config.logical_bytes()?, !own || generates(&config)?)));
+                let (bytes, runs) = bytes.map_err(|error| {
                     let (load, device) = (&parsed.workloads[load].name, &devices.choices[device]);
                     let help = Some(error.help()).filter(|help| help.starts_with("did you mean"));
                     let help = help.map_or_else(String::new, |help| format!("; {help}"));
                     let point = format!("{load}, {}", device.label);
                     place.refuse_point(point, format!("{error}{help}"))
                 })?;
+                if !runs {
+                    return Err(place.refuse(
+                        "expected a configuration with tenants that have a workload, as tenants = true says",
+                    ));
+                }
                 first.get_or_insert(bytes);
             }
         }

@@ -260,7 +260,7 @@ impl<'a> Built<'a> {
         let at = self.loads.len();
         let at = *self.known.entry(vec![(one.axis.clone(), one.text.clone())]).or_insert(at);
         if at == self.loads.len() {
-            self.loads.push(DeviceLoad { load, sets: Vec::new(), axis: Some(axis) });
+            self.loads.push(DeviceLoad { load: Some(load), sets: Vec::new(), axis: Some(axis) });
         }
         at
     }

@@ -67,10 +67,7 @@ fn facts(study: &Study, rows: &[Row]) -> String {
         let made = if devices.is_grid() {
             format!("A grid of {}", devices.axes.join(", "))
         } else {
-            format!(
-                "Devices made of preset {}; sizes are those of {}",
-                study.preset, devices.size_key
-            )
+            format!("Devices made of {}; sizes are those of {}", study.preset, devices.size_key)
         };
         return format!(
             "{made}; for all points {}; each is a run of the simulator in virtual time; seed {}; \

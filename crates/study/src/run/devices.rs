@@ -65,7 +65,7 @@ fn seeds(study: &Study, devices: &Devices, (load, device): (usize, usize)) -> Ve
         return own.to_vec();
     }
     // A trace is the same for every seed; a grid says that it wants several all the same.
-    let is_trace = matches!(devices.loads[load].load, Load::Trace(_));
+    let is_trace = matches!(devices.loads[load].load, Some(Load::Trace(_)));
     let count = if is_trace && !devices.is_grid() { 1 } else { study.seeds };
     (study.seed..).take(index64(count)).collect()
 }
@@ -88,7 +88,7 @@ fn trace_of(
     at: usize,
     workload: &Workload,
 ) -> Result<Option<String>, StudyError> {
-    let Load::Trace(path) = &devices.loads[at].load else { return Ok(None) };
+    let Some(Load::Trace(path)) = &devices.loads[at].load else { return Ok(None) };
     let trace = TraceSource::open(path, &TraceOptions::default()).map_err(|source| {
         StudyError::Trace { workload: workload.name.clone(), source: Box::new(source) }
     })?;

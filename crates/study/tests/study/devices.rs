@@ -94,6 +94,84 @@ fn wrong_files_are_refused_with_the_reason() {
     }
 }
 
+/// A device with tenants, and a study that leaves the load to them.
+const SHARED: &str = r#"
+[geometry]
+channels = 1
+ways = 1
+blocks = 32
+pages = 128
+
+[capacity]
+logical = 0.6
+
+[[tenant]]
+name = "hot"
+workload = "randwrite,bs=4KiB,dist=zipf:1.0,requests=2k"
+range = "0..30%"
+
+[[tenant]]
+name = "log"
+workload = "write,bs=64KiB,requests=200"
+range = "30%..100%"
+"#;
+
+const OF_TENANTS: &str = r#"
+schema = "onefold.study/1"
+kind = "devices"
+name = "shared"
+config = "shared.toml"
+size_key = "buffer.size"
+sizes = ["1MiB", "2MiB"]
+
+[[device]]
+label = "LRU"
+[[device]]
+label = "AOI"
+set = ["buffer.policy=aoi:channels=1,ways=1"]
+
+[[workload]]
+name = "both"
+tenants = true
+
+[[check]]
+id = "C1"
+text = "both tenants run"
+metric = "ops_per_s"
+claims = ["LRU > 0"]
+"#;
+
+#[test]
+fn tenants_of_a_configuration_file_are_the_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shared.toml");
+    std::fs::write(&file, SHARED).unwrap();
+    let parse = |text: &str| {
+        Study::parse(&folder.path().join("study.toml"), text).map_err(|error| error.to_string())
+    };
+    let study = parse(OF_TENANTS).unwrap();
+    let whole = run(&study, &options(folder.path(), &[]), &Control::default()).unwrap();
+    assert_eq!((whole.computed, whole.rows.len()), (4, 4));
+    for row in &whole.rows {
+        let host = &row.result.as_ref().unwrap().host;
+        assert_eq!(host.write_requests, 2200, "{:?}", row.error);
+    }
+    for (from, to, reason) in [
+        ("tenants = true", "tenants = false", "expected true, or leave it out"),
+        ("tenants = true", "tenants = true\nworkload = \"write\"", "expected either workload or"),
+        ("config =", "preset = \"s1\"\nconfig =", "expected either preset or config, not both"),
+        ("config = \"shared.toml\"", "preset = \"s1\"", "a configuration with tenants"),
+        ("shared.toml", "missing.toml", "missing.toml"),
+    ] {
+        let found = parse(&OF_TENANTS.replacen(from, to, 1)).expect_err(to);
+        assert!(found.contains(reason), "{to}: {found}");
+    }
+    // The identity of a point has no digest of a trace of a tenant.
+    let traced = SHARED.replace("workload = \"write,bs=64KiB,requests=200\"", "trace = \"a.csv\"");
+    std::fs::write(&file, traced).unwrap();
+    assert!(parse(OF_TENANTS).expect_err("a trace").contains("tenants that have a workload"));
+}
+
 /// A zoned volume below ext4 with its journal, with and without a zone of its own.
 const ZONED: &str = r#"
 schema = "onefold.study/1"

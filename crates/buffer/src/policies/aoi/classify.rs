@@ -4,7 +4,7 @@ use onefold_units::{Keep, Keeper, Lpn};
 
 use super::cursors::Cursors;
 use super::lat::{ChunkBits, Lat, Piece};
-use crate::{FtlView, Req, Setup, Tables};
+use crate::{FtlView, Learnt, Req, Setup, Tables};
 
 /// An area of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -115,6 +115,16 @@ impl Classifier {
         Tables { paper, full: paper + (u64::from(cursor) + u64::from(restart)) * Cursors::bytes() }
     }
 
+    /// The LAT.
+    pub(super) fn learnt(&self) -> Learnt<'_> {
+        self.lat.learnt()
+    }
+
+    /// Goes on from a LAT.
+    pub(super) fn learn(&mut self, learnt: Learnt<'_>) -> bool {
+        self.lat.learn(learnt)
+    }
+
     /// The pages of a request, chunk by chunk.
     #[inline]
     pub(super) fn pieces(&self, r: &Req) -> impl Iterator<Item = Piece> + use<> {
@@ -221,7 +231,7 @@ impl Classifier {
 mod tests {
     use super::Classifier;
     use crate::policies::aoi::lat::ChunkBits;
-    use crate::{FtlView, PolicySpec, Req, Setup, Shape, Sizes};
+    use crate::{FtlView, Learnt, PolicySpec, Req, Setup, Shape, Sizes};
     use onefold_units::convert::low32;
     use onefold_units::{Lpn, Op, Rng};
 
@@ -290,6 +300,28 @@ mod tests {
             }
             assert!(set.0 > 90 && set.1 > 90, "{mode}: {set:?}");
         }
+    }
+
+    /// A table goes on where it was kept; one of another shape would be about other addresses.
+    #[test]
+    fn a_table_of_the_same_chunks_is_taken_and_no_other() {
+        let (mut taught, mut blank) = (classifier("restart=off"), classifier("restart=off"));
+        for chunk in 0..CHUNKS {
+            if chunk % 3 == 0 {
+                taught.lat.set_large(chunk);
+            }
+            if chunk % 2 == 0 {
+                taught.lat.set_rewritten(chunk);
+            }
+        }
+        let kept = taught.learnt();
+        assert_eq!((kept.chunk, kept.bits.len()), (4, 6));
+        for other in [Learnt { chunk: 8, ..kept }, Learnt { bits: &kept.bits[..5], ..kept }] {
+            assert!(!blank.learn(other));
+            assert_eq!(bits(&blank), bits(&classifier("restart=off")));
+        }
+        assert!(blank.learn(kept));
+        assert_eq!(bits(&blank), bits(&taught));
     }
 
     /// Against one chunk at a time; a long TRIM clears whole bytes of the table.

@@ -2,7 +2,7 @@
 
 use onefold_units::convert::{index, index64, narrow};
 
-use crate::{Req, Setup};
+use crate::{Learnt, Req, Setup};
 
 const LARGE: u8 = 0b01;
 const REWRITTEN: u8 = 0b10;
@@ -53,8 +53,8 @@ impl Piece {
     }
 }
 
-/// Two bits per chunk (Jeong 2021, sec. IV-A), packed: 256 MiB for 4 TiB in chunks of 4 KiB. Lost
-/// at a power cut, which is harmless: it only guides the buffer.
+/// Two bits per chunk (Jeong 2021, sec. IV-A), packed: 256 MiB for 4 TiB in chunks of 4 KiB. An
+/// image keeps it over a stop ([`Lat::learnt`]); what is lost at a power cut is harmless: it only guides the buffer.
 ///
 /// Pages past the end of the device are in chunks whose bits stay 0.
 #[derive(Clone, Debug)]
@@ -72,6 +72,20 @@ impl Lat {
     pub(super) fn new(setup: &Setup) -> Self {
         let packed = vec![0; index64(Self::bytes(setup))].into_boxed_slice();
         Self { packed, shift: shift(setup), device_entries: setup.device_entries }
+    }
+
+    /// The table as it is kept while the device is off.
+    pub(super) fn learnt(&self) -> Learnt<'_> {
+        Learnt { chunk: 1 << self.shift, bits: &self.packed }
+    }
+
+    /// Goes on from a table of the same chunks.
+    pub(super) fn learn(&mut self, learnt: Learnt<'_>) -> bool {
+        let fits = learnt.chunk == 1 << self.shift && learnt.bits.len() == self.packed.len();
+        if fits {
+            self.packed.copy_from_slice(learnt.bits);
+        }
+        fits
     }
 
     /// Memory of the table: equation 1 of the paper.

@@ -47,9 +47,9 @@ use super::sieve::Sieve;
 use super::two_level::TwoLevel;
 use crate::table::cache;
 use crate::{
-    Access, Actions, Area, BufferConfig, BufferError, Build, Entries, FtlView, Limits, ListId,
-    NodeId, Pages, Parameter, Parameters, Policy, PolicyInfo, Replacement, Req, Setup, Sizes,
-    Tables, Value, Violation,
+    Access, Actions, Area, BufferConfig, BufferError, Build, Entries, FtlView, Learnt, Limits,
+    ListId, NodeId, Pages, Parameter, Parameters, Policy, PolicyInfo, Replacement, Req, Setup,
+    Sizes, Tables, Value, Violation,
 };
 
 /// Append-only writes.
@@ -337,6 +337,14 @@ impl<S: Nested> Replacement for Aoi<S> {
             e.flush(ListId(list), out);
         }
         e.flush(BAR, out);
+    }
+
+    fn learnt(&self) -> Option<Learnt<'_>> {
+        Some(self.classifier.learnt())
+    }
+
+    fn learn(&mut self, learnt: Learnt<'_>) -> bool {
+        self.classifier.learn(learnt)
     }
 
     fn check(&self, e: &Entries) -> Result<(), Violation> {
