@@ -88,7 +88,9 @@ fn steps(sees_copies: bool, pages: &[Vec<u8>]) -> Outcome<Steps> {
     let read = drive.read(PAGES)?;
     let copied = drive.write(2 * PAGES, new)?;
     let shared = drive.0.ftl().stats().saved.copy_read;
-    assert_eq!(shared, if sees_copies { PAGES } else { 0 }, "each page of the last step is a copy");
+    // Of random pages some look like a superblock of ext4, and stay alone.
+    let expected = if sees_copies { PAGES - PAGES / 1000..=PAGES } else { 0..=0 };
+    assert!(expected.contains(&shared), "{shared} pages of the last step are copies");
     Ok([written, read, copied])
 }
 
