@@ -18,8 +18,12 @@ fn advise(arguments: &[&str]) -> Output {
 
 /// What is said of a small drive, as JSON. Each verdict in it follows from the numbers beside it.
 fn small(preset: &str, arguments: &[&str]) -> Value {
+    advised(preset, &[&SMALL, arguments].concat())
+}
+
+fn advised(preset: &str, arguments: &[&str]) -> Value {
     let json = ["--format", "json", "--preset", preset];
-    let output = advise(&[&json[..], &SMALL, arguments].concat());
+    let output = advise(&[&json[..], arguments].concat());
     assert_eq!(output.status.code(), Some(0), "{}", message(&output));
     let advice: Value = serde_json::from_slice(&output.stdout).unwrap();
     agrees(&advice);
@@ -64,6 +68,26 @@ fn small_random_writes_are_for_a_volume_where_the_unit_is_large() {
     // The fuller the log, the more is cleaned: the verdict changes with the numbers.
     let full = qlc["others"].as_array().unwrap().iter().find(|one| one["utilisation"] == 0.85);
     assert_eq!(full.unwrap()["verdict"], "does not help", "{qlc:#}");
+}
+
+/// Streams part what dies young from what does not; where all writes are alike, they only take room.
+#[test]
+fn streams_are_for_skewed_writes_and_not_for_uniform_ones() {
+    let drive = ["--set", "geometry.pages=8", "--set", "geometry.blocks=256"];
+    for (distribution, verdict) in [("", "does not help"), (",dist=zipf:1.2", "use")] {
+        let load = format!("randwrite,bs=16KiB,qd=8,requests=60k{distribution}");
+        let advice = advised("tlc", &[&drive[..], &["--workload", &load]].concat());
+        let streams = &advice["streams"];
+        assert_eq!(streams["verdict"], verdict, "{distribution}: {streams:#}");
+        let [with, alone] = [&streams["run"], &advice["alone"]]
+            .map(|run| run["programmed_per_written"].as_f64().unwrap());
+        assert_eq!(with <= 0.95 * alone, verdict == "use", "{with} and {alone}");
+    }
+    // Nothing is said of a drive that has streams, or no superblocks for them.
+    let load = ["--workload", "randwrite,bs=16KiB,qd=8,requests=10k"];
+    let has = ["--set", "ftl.streams=2", "--set", "ftl.classifier=hot-cold"];
+    assert!(advised("tlc", &[&drive[..], &load, &has].concat())["streams"].is_null());
+    assert!(small("tlc", &load)["streams"].is_null());
 }
 
 #[test]

@@ -9,10 +9,15 @@ use crate::common::{Folder, Server, message, text};
 use onefold_device::mailbox;
 use onefold_format::{RemapFlags, VectorRange};
 use onefold_serve::nbd::{Client, Endpoint};
+use onefold_trace::oft::{self, Encoder, Header};
+use onefold_trace::{Record, TraceOp};
 use onefold_units::Rng;
 use serde_json::Value;
 
 const BLOCK: u64 = 4096;
+
+/// MD5 of a page of zeroes, by which traces know them.
+const ZEROES: [u8; 16] = *b"\x62\x0f\x0b\x67\xa9\x1f\x7f\x74\x15\x1b\xc5\xbe\x74\x5b\x71\x10";
 
 /// Superblocks of 256 KiB, so that a small drive has some to choose from.
 const DRIVE: [&str; 10] = [
@@ -181,6 +186,98 @@ fn remaps_are_recorded_and_count_the_same_in_both_clocks() {
         }
         assert!(told["remapped_units"].as_u64() > Some(1000), "{told}");
     }
+}
+
+/// Pages that were programmed by cause, and saved by kind.
+fn flash(told: &Value) -> [&Value; 2] {
+    [&told["flash"]["program_pages"], &told["flash"]["saved_pages"]]
+}
+
+/// A drive that sees copies, under writes of few contents, reads and copies, deduplicates what the simulator says of the same
+/// requests with digests of what they wrote.
+#[test]
+fn copies_and_zeroes_save_the_same_pages_in_both_clocks() {
+    for scope in ["reads", "writes", "all"] {
+        let folder = Folder::new(&format!("clocks-copies-{scope}"));
+        let (image, socket) = (folder.0.join("disk.img"), folder.0.join("nbd"));
+        let (fresh, path) = (folder.0.join("fresh.img"), folder.0.join("trace.oft"));
+        let scope = format!("dedup.scope={scope}");
+        let keys = [
+            "ftl.remap=lh",
+            &scope,
+            "dedup.hash=xxh3",
+            "dedup.fingerprints=2000",
+            "ftl.zeroes=unmap",
+        ];
+        let sets: Vec<&str> = keys.iter().flat_map(|key| ["--set", key]).collect();
+        let small = [&DRIVE[..3], &["64MiB"], &DRIVE[4..]].concat();
+        onefold(&[&["ssd", "create", text(&image)], &small[..], &sets].concat());
+        std::fs::copy(&image, &fresh).unwrap();
+        let mut served = Served::start("ssd", &image, &socket, &["--latency", "none"]);
+        let trace = copying(&mut served.client);
+        let info = onefold(&["ssd", "info", text(&image), "--format", "json"]);
+        let info: Value = serde_json::from_slice(&info).unwrap();
+        drop(served.client);
+        assert_eq!(served.server.terminate(), Some(0));
+
+        std::fs::write(&path, trace).unwrap();
+        let replay =
+            ["sim", "run", "--image", text(&fresh), "--trace", text(&path), "--format", "json"];
+        let one_by_one = ["--set", "run.mode=closed", "--set", "run.qd=1"];
+        let result = onefold(&[&replay[..], &one_by_one].concat());
+        let result: Value = serde_json::from_slice(&result).unwrap();
+        assert_eq!(flash(&result), flash(&info["device"]), "{scope}");
+        let [programs, saved] = flash(&result);
+        assert!(
+            saved["zero"].as_u64() > Some(500) && programs["gc"].as_u64() > Some(0),
+            "{saved}, {programs}"
+        );
+        for (kind, asked) in
+            [("copy_read", !scope.ends_with("writes")), ("copy_write", !scope.ends_with("reads"))]
+        {
+            assert_eq!(saved[kind].as_u64() > Some(1000), asked, "{scope}: {kind} of {saved}");
+        }
+    }
+}
+
+/// Sends a load, and tells it as a trace with digests. A page repeats a number, which is its digest. Every other turn copies what
+/// it reads.
+fn copying(client: &mut Client) -> Vec<u8> {
+    let header = Header {
+        flags: oft::FLAG_DIGESTS,
+        epoch_unix_ns: 0,
+        device_bytes: client.size(),
+        device_uuid: [0; 16],
+        lba_bytes: 4096,
+    };
+    let mut encoder = Encoder::new(header);
+    let mut bytes = encoder.header().to_vec();
+    let mut rng = Rng::new(37);
+    let blocks = client.size() / BLOCK;
+    let mut ask = |client: &mut Client, op: TraceOp, block: u64, page: &mut [u8; 4096]| {
+        let mut record = Record::new(0, op, block * BLOCK, BLOCK);
+        if op == TraceOp::Read {
+            client.read(block * BLOCK, page).unwrap();
+        } else {
+            client.write(block * BLOCK, page, false).unwrap();
+            let digest = if *page == [0; 4096] { ZEROES } else { page[..16].try_into().unwrap() };
+            record.digests = Some(Box::new([digest]));
+        }
+        encoder.push(&record, &mut bytes);
+    };
+    for turn in 0..60_000_u64 {
+        let mut page = [0; 4096];
+        if turn % 2 == 0 {
+            let content = if rng.below(40) == 0 { 0 } else { 1 + rng.below(8000) };
+            page.chunks_mut(8).for_each(|word| word.copy_from_slice(&content.to_le_bytes()));
+            ask(client, TraceOp::Write, rng.below(blocks), &mut page);
+        } else {
+            ask(client, TraceOp::Read, rng.below(blocks), &mut page);
+            ask(client, TraceOp::Write, rng.below(blocks), &mut page);
+        }
+    }
+    encoder.finish(&mut bytes);
+    bytes
 }
 
 /// When a batch leaves depends on time, so a few differ: 1 % here, and more where the machine that serves is busy.

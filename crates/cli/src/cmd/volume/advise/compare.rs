@@ -57,7 +57,13 @@ pub(super) struct Compared {
     pub(super) alone: Option<RunResult>,
     pub(super) with: RunResult,
     pub(super) judgement: Judgement,
+    /// The drive alone, with streams; `None` where it has some already, has zones or has no room for them.
+    pub(super) streams: Option<(RunResult, Judgement)>,
 }
+
+/// What docs/streams.md recommends for a drive whose host names no streams.
+pub(super) const STREAMS: [&str; 3] =
+    ["ftl.streams=4", "ftl.classifier=auto", "ftl.victim=cost-benefit"];
 
 impl Planned {
     /// What `volume create` would make on the drive. A log that is to hold more than its default op leaves gets a smaller one.
@@ -172,8 +178,24 @@ pub(super) fn compare(
         alone.as_ref().map_or(Alone::Refused, |run| Alone::Measured(measured(run))),
         measured(&with),
     );
-    let judgement = judge(&sides.0, &sides.1, space.wanted_pages);
-    Ok(Compared { state, planned, data_bytes, alone, with, judgement })
+    let judgement = judge(&sides.0, &sides.1, space.wanted_pages, "a volume");
+    let streams = match with_streams(&bare).map(|it| run(&it, space.drive_bytes, overwritten)) {
+        // Each stream keeps a superblock open, which a drive with few of them cannot spare.
+        None | Some(Err(SimError::Build(_))) => None,
+        Some(run) => {
+            let run = run?;
+            let judgement = judge(&sides.0, &measured(&run), space.wanted_pages, "four streams");
+            Some((run, judgement))
+        }
+    };
+    Ok(Compared { state, planned, data_bytes, alone, with, judgement, streams })
+}
+
+/// A drive with streams that it finds by itself, unless it has some or cannot have them.
+fn with_streams(drive: &Config) -> Option<Config> {
+    let has_one = drive.ssd(0).is_ok_and(|ssd| ssd.ftl.streams == 1);
+    let sets = STREAMS.map(str::to_owned);
+    (has_one && !drive.is_zoned()).then(|| drive.with_sets(&sets, &["ftl"]).ok()).flatten()
 }
 
 /// The configuration of a run that begins with a share of the capacity in use, overwritten so often; empty if it is not said.

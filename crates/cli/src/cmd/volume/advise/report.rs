@@ -8,7 +8,7 @@ use onefold_units::convert::float;
 use serde_json::{Value, json};
 
 use super::Tried;
-use super::compare::{Compared, State};
+use super::compare::{Compared, STREAMS, State};
 use super::load::Load;
 use super::look::{Seen, Sourced};
 use super::model::Model;
@@ -63,6 +63,12 @@ impl Advice {
                 Err(error) => format!("not simulated: {}", error.message()),
             };
             line(&format!("  {}", in_words(*state, self.asked.state)), &value);
+        }
+        if let Some((run, judgement)) = &self.asked.streams {
+            line("streams of the drive", judgement.verdict.name());
+            line("  why", &judgement.why);
+            line("  programmed / written bytes", &format!("{:.2}", run.waf));
+            line("  keys", &STREAMS.join(", "));
         }
         line("state before", &self.state());
         line("load", &self.load.described());
@@ -239,6 +245,14 @@ impl Compared {
             "verdict": self.judgement.verdict.name(),
             "alone": self.alone.as_ref().map(run),
             "with_volume": run(&self.with),
+            "streams": self.streams.as_ref().map(|(with, judgement)| {
+                json!({
+                    "verdict": judgement.verdict.name(),
+                    "why": judgement.why,
+                    "keys": STREAMS,
+                    "run": run(with),
+                })
+            }),
         })
     }
 }

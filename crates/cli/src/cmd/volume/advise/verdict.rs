@@ -1,4 +1,4 @@
-//! Whether a volume helps: the one judgement, of two simulations of the same load.
+//! Whether a volume or streams help: the one judgement, of two simulations of the same load.
 
 use onefold_units::convert::float;
 
@@ -46,14 +46,14 @@ pub(super) struct Judgement {
     pub(super) why: String,
 }
 
-/// The share of the bytes that a volume has to save. The simulation agrees with served drives within 2 %.
+/// The share of the bytes that a volume or streams have to save. The simulation agrees with served drives within 2 %.
 pub(super) const MARGIN: f64 = 0.05;
 
 /// Share by which the time has to differ to be worth a word.
 const TIME: f64 = 0.2;
 
-/// Judges two runs of the same load, which should have written so many pages.
-pub(super) fn judge(alone: &Alone, with: &Measured, wanted_pages: u64) -> Judgement {
+/// Judges two runs of the same load, which should have written so many pages: the drive alone, and `with` what `what` says.
+pub(super) fn judge(alone: &Alone, with: &Measured, wanted_pages: u64, what: &str) -> Judgement {
     let not = |why: String| Judgement { verdict: Verdict::NotMeasurable, why };
     if with.written_pages == 0 {
         return not("the load writes nothing".to_owned());
@@ -75,7 +75,7 @@ pub(super) fn judge(alone: &Alone, with: &Measured, wanted_pages: u64) -> Judgem
     let change = with.programmed / alone.programmed - 1.0;
     let verdict = if change <= -MARGIN { Verdict::Use } else { Verdict::DoesNotHelp };
     let bytes = format!(
-        "flash programs {:.2} bytes for each byte written with a volume, {:.2} without: {}",
+        "flash programs {:.2} bytes for each byte written with {what}, {:.2} without: {}",
         with.programmed,
         alone.programmed,
         difference(change),
@@ -117,7 +117,7 @@ mod tests {
 
     fn verdict(alone: f64, with: f64) -> Verdict {
         let alone = Alone::Measured(Measured { programmed: alone, ..SIDE });
-        judge(&alone, &Measured { programmed: with, ..SIDE }, 1000).verdict
+        judge(&alone, &Measured { programmed: with, ..SIDE }, 1000, "a volume").verdict
     }
 
     #[test]
@@ -141,17 +141,21 @@ mod tests {
             (Measured { erases: 0, ..SIDE }, 1000),
             (SIDE, 2002),
         ] {
-            assert_eq!(judge(&alone, &with, wanted).verdict, Verdict::NotMeasurable, "{with:?}");
+            assert_eq!(
+                judge(&alone, &with, wanted, "a volume").verdict,
+                Verdict::NotMeasurable,
+                "{with:?}"
+            );
         }
-        assert_eq!(judge(&alone, &SIDE, 2000).verdict, Verdict::DoesNotHelp);
-        assert_eq!(judge(&Alone::Refused, &SIDE, 1000).verdict, Verdict::Use);
+        assert_eq!(judge(&alone, &SIDE, 2000, "a volume").verdict, Verdict::DoesNotHelp);
+        assert_eq!(judge(&Alone::Refused, &SIDE, 1000, "a volume").verdict, Verdict::Use);
     }
 
     #[test]
     fn time_is_told_where_it_says_something_else() {
         let why = |alone, with, time_ns| {
             let alone = Alone::Measured(Measured { programmed: alone, ..SIDE });
-            judge(&alone, &Measured { programmed: with, time_ns, ..SIDE }, 0).why
+            judge(&alone, &Measured { programmed: with, time_ns, ..SIDE }, 0, "a volume").why
         };
         assert!(why(2.0, 1.0, 3000).ends_with("50 % less; but the load takes 3.0 times as long"));
         assert!(
