@@ -1,9 +1,15 @@
 //! Watching and ending a run.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use onefold_tracefile::{Options, TraceFileError, TraceSource};
 
 use crate::SimError;
 use crate::log::OnRequest;
+
+/// Opens the trace at a path.
+pub type OpenTrace<'a> = &'a dyn Fn(&Path, &Options) -> Result<TraceSource, TraceFileError>;
 
 /// Requests between two looks at the interrupt flag: few, as each of a large volume may take a millisecond.
 pub(crate) const INTERRUPT_EVERY: u64 = 256;
@@ -19,6 +25,8 @@ pub struct Control<'a> {
     pub say: Option<&'a dyn Fn(&str)>,
     /// Called with each measured request when it is over.
     pub on_request: Option<OnRequest<'a>>,
+    /// How traces are opened, for runs that share them; [`TraceSource::open`] if nothing else is said.
+    pub open_trace: Option<OpenTrace<'a>>,
 }
 
 impl Control<'_> {

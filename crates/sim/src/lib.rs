@@ -68,7 +68,7 @@ mod used;
 mod volume_run;
 mod zoned;
 
-pub use control::Control;
+pub use control::{Control, OpenTrace};
 pub use error::SimError;
 pub use log::{Logged, OnRequest};
 pub use precondition::Preconditioned;
