@@ -151,6 +151,7 @@ buffer|longest|policies/vbbms.rs|s/r\.n > self\.longest/r.n >= self.longest/|VBB
 buffer|any-page|policies/aoi/classify.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
 buffer|no-reset|policies/aoi/classify.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
 buffer|deadline|policies/aoi/areas.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
+study|trace-again|run/traces.rs|s/return checked\.source\(\);/return TraceSource::open(path, options);/|a trace is read once for all points
 study|series-lost|run/devices.rs|s/if with_series \{ run\.series \} else \{ Series::default\(\) \}/if with_series { Series::default() } else { run.series }/|a row keeps the series that a figure needs
 study|bandwidth-of-all|series.rs|s/self\.bandwidth\(gc\?, self\.0\.len\(\)\)/self.bandwidth(gc? - gc?, self.0.len())/|bandwidth since collection began counts from there
 study|warm-up-twice|cell.rs|s/self\.cpu \/= cells\.max\(1\);//|the time of a shared warm-up is counted once

@@ -1,10 +1,16 @@
 //! Watching and ending a run.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use onefold_tracefile::{Options, TraceFileError, TraceSource};
 
 use crate::SimError;
 use crate::checkpoint::Checkpoint;
 use crate::log::OnRequest;
+
+/// Opens the trace at a path.
+pub type OpenTrace<'a> = &'a dyn Fn(&Path, &Options) -> Result<TraceSource, TraceFileError>;
 
 /// Requests between two looks at the interrupt flag: few, as each of a large volume may take a millisecond.
 pub(crate) const INTERRUPT_EVERY: u64 = 256;
@@ -22,6 +28,8 @@ pub struct Control<'a> {
     pub on_request: Option<OnRequest<'a>>,
     /// Keeps the state of the run, and goes on from one that was kept: drives with a block namespace and without a volume.
     pub checkpoint: Option<Checkpoint<'a>>,
+    /// How traces are opened, for runs that share them; [`TraceSource::open`] if nothing else is said.
+    pub open_trace: Option<OpenTrace<'a>>,
 }
 
 impl Control<'_> {

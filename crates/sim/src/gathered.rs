@@ -88,7 +88,10 @@ impl Gathered {
         spec: &TenantSpec,
         control: &Control<'_>,
     ) -> Result<(Source, Pace), SimError> {
-        let trace = TraceSource::open(path, &setup.trace_options)?;
+        let trace = match control.open_trace {
+            Some(open) => open(path, &setup.trace_options)?,
+            None => TraceSource::open(path, &setup.trace_options)?,
+        };
         let meta = trace.meta();
         let sending = Sending::of(run.mode, meta);
         if let Some(say) = control.say {
@@ -130,7 +133,7 @@ impl Gathered {
             Sending::Dependencies(_) => timed(Bound::Dependencies(Box::default())),
         };
         let replay = Replay::new(
-            (trace, setup.trace_options.clone()),
+            trace,
             run,
             bytes,
             (self.tells_contents, self.remap_unit),

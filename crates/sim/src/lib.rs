@@ -70,7 +70,7 @@ mod volume_run;
 mod zoned;
 
 pub use checkpoint::{Checkpoint, CheckpointError, Store, WriteState};
-pub use control::Control;
+pub use control::{Control, OpenTrace};
 pub use error::SimError;
 pub use log::{Logged, OnRequest};
 pub use precondition::Preconditioned;

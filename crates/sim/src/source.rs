@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use onefold_config::{Align, Fit as ConfigFit, Run};
 use onefold_trace::workload::{Generator, RemapFrom, Request};
 use onefold_trace::{Record, Regions, TraceOp};
-use onefold_tracefile::{Fit, Options, TraceSource};
+use onefold_tracefile::{Fit, TraceSource};
 use onefold_units::{Keep, Keeper, Nanos, Op, PAGE_BYTES, keep};
 
 use crate::SimError;
@@ -23,10 +23,6 @@ pub(crate) enum Source {
 /// A trace on its way to the device.
 pub(crate) struct Replay {
     trace: TraceSource,
-    /// How it is read, and brought onto so many bytes.
-    options: Options,
-    policy: Fit,
-    range_bytes: u64,
     records: Vec<Record>,
     next: usize,
     fit: Shape,
@@ -162,7 +158,7 @@ impl Source {
 
 impl Replay {
     pub(crate) fn new(
-        (trace, options): (TraceSource, Options),
+        trace: TraceSource,
         run: &Run,
         range_bytes: u64,
         (tells_contents, remap_unit): (bool, Option<u32>),
@@ -181,9 +177,6 @@ impl Replay {
         trace.fit(policy, range_bytes)?;
         Ok(Self {
             trace,
-            options,
-            policy,
-            range_bytes,
             records: Vec::new(),
             next: 0,
             fit: shape,
@@ -198,9 +191,7 @@ impl Replay {
     }
 
     fn rewind(&mut self) -> Result<(), SimError> {
-        let trace = TraceSource::open(&self.trace.meta().path, &self.options)?;
-        trace.fit(self.policy, self.range_bytes)?;
-        self.trace = trace;
+        self.trace = self.trace.again()?;
         self.next = self.records.len();
         self.recorded = self.recorded.take().map(|recorded| recorded.anew());
         Ok(())

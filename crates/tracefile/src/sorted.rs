@@ -23,22 +23,29 @@ const RUN_CHUNK: usize = 1 << 18;
 /// Where sorted records come from.
 #[derive(Debug)]
 pub(crate) enum Sorted {
-    /// All of them, sorted.
-    Memory(std::vec::IntoIter<Record>),
+    /// All of them, sorted, and how many were given out.
+    Memory(Arc<Vec<Record>>, usize),
     /// A file that is sorted.
     Stream(Box<Input>),
     /// Sorted runs.
     Runs(Box<Merge<Run>>),
 }
 
+/// Sorted runs in a file that is gone when nobody reads it any more.
+#[derive(Debug)]
+pub(crate) struct Spilled {
+    file: Arc<File>,
+    spans: Vec<(u64, u64)>,
+}
+
 impl Sorted {
     /// Appends the next records in time; false at the end.
     pub(crate) fn next(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceFileError> {
         match self {
-            Self::Memory(records) => {
-                let before = out.len();
-                out.extend(records.by_ref().take(BATCH));
-                Ok(out.len() > before)
+            Self::Memory(records, given) => {
+                let end = records.len().min(*given + BATCH);
+                out.extend_from_slice(&records[*given..end]);
+                Ok(std::mem::replace(given, end) < end)
             }
             Self::Stream(input) => input.next(out),
             Self::Runs(merge) => {
@@ -52,11 +59,12 @@ impl Sorted {
             }
         }
     }
+}
 
+impl Spilled {
     /// Sorts a whole file into runs on disk.
-    pub(crate) fn spill(
+    pub(crate) fn new(
         mut input: Input,
-        path: &Path,
         digests: bool,
         run_records: usize,
     ) -> Result<Self, TraceFileError> {
@@ -82,9 +90,13 @@ impl Sorted {
                 break;
             }
         }
-        let file = Arc::new(file);
-        let runs = spans.into_iter().map(|(at, end)| Run::new(&file, at, end, path)).collect();
-        Ok(Self::Runs(Box::new(Merge::new(runs)?)))
+        Ok(Self { file: Arc::new(file), spans })
+    }
+
+    /// The records of the trace at `path` from the first on.
+    pub(crate) fn read(&self, path: &Path) -> Result<Sorted, TraceFileError> {
+        let run = |&(at, end): &(u64, u64)| Run::new(&self.file, at, end, path);
+        Ok(Sorted::Runs(Box::new(Merge::new(self.spans.iter().map(run).collect())?)))
     }
 }
 

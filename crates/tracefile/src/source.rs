@@ -1,6 +1,7 @@
 //! A trace file as a source of requests.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use onefold_trace::{
     FitError, Format, FormatSpec, Layout, Record, Regions, Scan, ShapeOptions, Shaper, Summary,
@@ -12,7 +13,7 @@ use crate::hash::sha256;
 use crate::input::{Input, file_of};
 use crate::options::{Fit, Merge, Options, Shift};
 use crate::plausible;
-use crate::sorted::Sorted;
+use crate::sorted::{Sorted, Spilled};
 
 /// What is known about a trace before its records are used.
 #[derive(Clone, Debug)]
@@ -91,43 +92,45 @@ impl Meta {
     }
 }
 
-/// Records of a trace file, sorted and shaped.
-///
-/// ```no_run
-/// use onefold_tracefile::{Options, TraceSource};
-///
-/// let mut source = TraceSource::open("hm_0.csv.gz".as_ref(), &Options::default())?;
-/// eprintln!("{}", source.meta().interpretation);
-/// let mut batch = Vec::new();
-/// while source.next_batch(&mut batch)? {
-///     for record in &batch { /* run it */ }
-/// }
-/// # Ok::<(), onefold_tracefile::TraceFileError>(())
-/// ```
+/// What a first pass over a trace found.
 #[derive(Debug)]
-pub struct TraceSource {
+struct Known {
     meta: Meta,
     options: Options,
+    /// The same with the format that was found.
+    spec_options: Options,
     scan: Scan,
     layout: Option<Layout>,
-    sorted: Sorted,
-    shaper: Shaper,
-    raw: Vec<Record>,
-    finished: bool,
+    shape: ShapeOptions,
+    records: Records,
 }
 
-impl TraceSource {
-    /// Opens a trace: reads it once to check it, to learn its size and whether it is sorted.
-    pub fn open(path: &Path, options: &Options) -> Result<Self, TraceFileError> {
-        Self::open_with_window(path, options, onefold_trace::order::WINDOW_RECORDS)
+/// Where the records of a trace are.
+#[derive(Debug)]
+enum Records {
+    /// In memory, sorted: they are few.
+    Memory(Arc<Vec<Record>>),
+    /// In its file, which is sorted.
+    InFile,
+    /// In sorted runs on disk.
+    Spilled(Spilled),
+}
+
+/// A trace that was read once and checked: it can be read again, by several threads at a time. Clones share it, and the
+/// records of one that is kept in memory.
+#[derive(Clone, Debug)]
+pub struct Checked(Arc<Known>);
+
+impl Checked {
+    /// Reads a trace once to check it, to learn its size and whether it is sorted.
+    ///
+    /// # Errors
+    /// As [`TraceSource::open`].
+    pub fn new(path: &Path, options: &Options) -> Result<Self, TraceFileError> {
+        Self::with_window(path, options, onefold_trace::order::WINDOW_RECORDS)
     }
 
-    /// [`TraceSource::open`] with another limit of the sort in memory.
-    pub fn open_with_window(
-        path: &Path,
-        options: &Options,
-        window: usize,
-    ) -> Result<Self, TraceFileError> {
+    fn with_window(path: &Path, options: &Options, window: usize) -> Result<Self, TraceFileError> {
         let first = first_pass(path, options, window)?;
         let FirstPass { input, scan, summary, records, reads, writes } = first;
         let layout = Layout::new(&scan.end_bytes).filter(|_| options.flat);
@@ -144,43 +147,95 @@ impl TraceSource {
         if meta.spec.takes_read() {
             meta.warnings.extend(plausible::one_direction(reads, writes));
         }
-        let shaper = Shaper::new(shape_options(options, &meta, split));
+        let shape = shape_options(options, &meta, split);
         let spec_options = Options { format: Some(meta.spec), ..options.clone() };
-        let sorted = match records {
+        let records = match records {
             Some(mut records) => {
                 onefold_trace::order::sort(&mut records);
-                Sorted::Memory(records.into_iter())
+                Records::Memory(Arc::new(records))
             }
-            None if scan.out_of_order == 0 => {
-                Sorted::Stream(Box::new(Input::open(path, &spec_options)?))
-            }
+            None if scan.out_of_order == 0 => Records::InFile,
             None => {
                 let input = Input::open(path, &spec_options)?;
-                Sorted::spill(input, path, scan.with_digests > 0, window)?
+                Records::Spilled(Spilled::new(input, scan.with_digests > 0, window)?)
             }
         };
-        Ok(Self {
-            meta,
-            options: options.clone(),
-            scan,
-            layout,
-            sorted,
-            shaper,
-            raw: Vec::new(),
-            finished: false,
-        })
+        let options = options.clone();
+        let known = Known { meta, options, spec_options, scan, layout, shape, records };
+        Ok(Self(Arc::new(known)))
+    }
+
+    /// Its requests, from the first on.
+    ///
+    /// # Errors
+    /// The file cannot be read any more.
+    pub fn source(&self) -> Result<TraceSource, TraceFileError> {
+        let Known { meta, spec_options, shape, records, .. } = &*self.0;
+        let sorted = match records {
+            Records::Memory(records) => Sorted::Memory(Arc::clone(records), 0),
+            Records::InFile => Sorted::Stream(Box::new(Input::open(&meta.path, spec_options)?)),
+            Records::Spilled(spilled) => spilled.read(&meta.path)?,
+        };
+        let (checked, shaper) = (self.clone(), Shaper::new(*shape));
+        Ok(TraceSource { checked, sorted, shaper, raw: Vec::new(), finished: false })
+    }
+}
+
+/// Records of a trace file, sorted and shaped.
+///
+/// ```no_run
+/// use onefold_tracefile::{Options, TraceSource};
+///
+/// let mut source = TraceSource::open("hm_0.csv.gz".as_ref(), &Options::default())?;
+/// eprintln!("{}", source.meta().interpretation);
+/// let mut batch = Vec::new();
+/// while source.next_batch(&mut batch)? {
+///     for record in &batch { /* run it */ }
+/// }
+/// # Ok::<(), onefold_tracefile::TraceFileError>(())
+/// ```
+#[derive(Debug)]
+pub struct TraceSource {
+    checked: Checked,
+    sorted: Sorted,
+    shaper: Shaper,
+    raw: Vec<Record>,
+    finished: bool,
+}
+
+impl TraceSource {
+    /// Opens a trace: reads it once to check it, to learn its size and whether it is sorted.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, TraceFileError> {
+        Checked::new(path, options)?.source()
+    }
+
+    /// [`TraceSource::open`] with another limit of the sort in memory.
+    pub fn open_with_window(
+        path: &Path,
+        options: &Options,
+        window: usize,
+    ) -> Result<Self, TraceFileError> {
+        Checked::with_window(path, options, window)?.source()
+    }
+
+    /// The same trace from its first request on, without reading it once more to check it.
+    ///
+    /// # Errors
+    /// The file cannot be read any more.
+    pub fn again(&self) -> Result<Self, TraceFileError> {
+        self.checked.source()
     }
 
     /// What is known about the trace.
     #[must_use]
-    pub const fn meta(&self) -> &Meta {
-        &self.meta
+    pub fn meta(&self) -> &Meta {
+        &self.checked.0.meta
     }
 
     /// The options it was opened with.
     #[must_use]
-    pub const fn options(&self) -> &Options {
-        &self.options
+    pub fn options(&self) -> &Options {
+        &self.checked.0.options
     }
 
     /// Replaces `out` with the next requests in time order; false when there are none left.
@@ -197,7 +252,7 @@ impl TraceSource {
                 self.finished = true;
             }
         }
-        if let Some(layout) = &self.layout {
+        if let Some(layout) = &self.checked.0.layout {
             for record in &mut *out {
                 let base = layout.base(record.dev);
                 record.offset = record.offset.saturating_add(base);
@@ -223,23 +278,23 @@ impl TraceSource {
     /// The touched 1 MiB regions of a flat trace, for `--fit compact`.
     #[must_use]
     pub fn regions(&self) -> Regions {
-        let layout = self.layout.clone().unwrap_or_default();
-        Regions::new(&self.scan.regions, &layout)
+        let layout = self.checked.0.layout.clone().unwrap_or_default();
+        Regions::new(&self.checked.0.scan.regions, &layout)
     }
 
     /// Judges whether the trace fits a device, by the policy: the bytes it will address.
     pub fn fit(&self, fit: Fit, device_bytes: u64) -> Result<u64, TraceFileError> {
         let compact = self.regions().total();
         let needed = match fit {
-            Fit::Error => self.meta.end_bytes,
+            Fit::Error => self.meta().end_bytes,
             Fit::Compact => compact,
-            Fit::Wrap => self.meta.end_bytes.min(device_bytes),
+            Fit::Wrap => self.meta().end_bytes.min(device_bytes),
         };
         if needed <= device_bytes {
             return Ok(needed);
         }
         let source = FitError::TooLarge { needed, device: device_bytes, compact };
-        Err(TraceFileError::Fit { path: self.meta.path.clone(), source })
+        Err(TraceFileError::Fit { path: self.meta().path.clone(), source })
     }
 }
 
@@ -409,5 +464,52 @@ fn shape_options(options: &Options, meta: &Meta, split_requests: bool) -> ShapeO
         max_gap_ns: options.max_gap_ns,
         spread_tick_ns: options.spread_ties.then_some(meta.time_resolution_ns),
         shift_bytes: meta.shift_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::{Checked, Options, Records, TraceSource};
+
+    /// Requests at these times, of 4 KiB each, one behind the other.
+    fn checked(times: &[u64], window: usize) -> Checked {
+        let mut text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
+        for (at, n) in times.iter().zip(0..) {
+            let _ = writeln!(text, "{at},W,{},8,,60000", n * 8);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("load.csv");
+        std::fs::write(&path, text).unwrap();
+        let checked = Checked::with_window(&path, &Options::default(), window).unwrap();
+        if !matches!(checked.0.records, Records::InFile) {
+            assert_eq!(
+                all(checked.source().unwrap()),
+                all(checked.source().unwrap().again().unwrap())
+            );
+        }
+        checked
+    }
+
+    fn all(mut source: TraceSource) -> Vec<(u64, u64)> {
+        let (mut batch, mut all) = (Vec::new(), Vec::new());
+        while source.next_batch(&mut batch).unwrap() {
+            all.extend(batch.iter().map(|record| (record.t_ns, record.offset)));
+        }
+        all
+    }
+
+    /// What is longer than the window is never in memory as a whole: it is read from where it is.
+    #[test]
+    fn long_traces_are_streamed() {
+        let sorted: Vec<u64> = (0..20_000).map(|n| n * 100_000).collect();
+        let mut mixed = sorted.clone();
+        mixed.swap(3, 19_000);
+        assert!(matches!(checked(&sorted, 20_000).0.records, Records::Memory(_)));
+        assert!(matches!(checked(&sorted, 19_999).0.records, Records::InFile));
+        let spilled = checked(&mixed, 5_000);
+        assert!(matches!(spilled.0.records, Records::Spilled(_)));
+        assert_eq!(all(spilled.source().unwrap()), all(checked(&mixed, 20_000).source().unwrap()));
     }
 }

@@ -232,7 +232,14 @@ fn watch(
         let (progress, say) = (Some(&progress as _), Some(&say as _));
         let tell = |request: &Logged<'_>| log.into_iter().for_each(|log| log.row(request));
         let on_request = log.map(|_| &tell as OnRequest<'_>);
-        let control = Control { interrupt: Some(interrupt), progress, say, on_request, checkpoint };
+        let control = Control {
+            interrupt: Some(interrupt),
+            progress,
+            say,
+            on_request,
+            checkpoint,
+            ..Control::default()
+        };
         match used {
             Some(used) => simulate_on(setup, used, &control),
             None => simulate(setup, &control),
@@ -253,6 +260,9 @@ impl From<SimError> for CliError {
             SimError::Build(_) => Self::new(Exit::Infeasible, "config::infeasible", &error),
             SimError::Workload { .. } => Self::new(Exit::Infeasible, "workload::spec", &error)
                 .help("see `onefold help sim run` and docs/simulate.md for the workload language"),
+            SimError::ContentPages { .. } => {
+                Self::new(Exit::Infeasible, "config::content_pages", &error)
+            }
             SimError::NoLoad | SimError::TwoLoads => Self::new(Exit::Usage, "run::load", &error),
             SimError::Untimed { .. } => Self::new(Exit::Infeasible, "run::untimed", &error),
             SimError::Remaps { .. } | SimError::TraceRemaps { .. } => {

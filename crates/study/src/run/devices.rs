@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use onefold_config::{Config, Load};
 use onefold_sim::result::{LatencyCcdf, Program, RunResult, Series, Superblocks};
-use onefold_sim::{Control as SimControl, Setup, SimError, simulate, with_room};
+use onefold_sim::{Control as SimControl, OpenTrace, Setup, SimError, simulate, with_room};
 use onefold_tracefile::{Options as TraceOptions, TraceSource};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index64;
 use serde_json::json;
 
+use super::traces::Traces;
 use super::{Control, Job, Options, Point, Progress, Summary};
 use crate::file::{Devices, Study, Subject, Workload};
 use crate::key::digest;
@@ -116,7 +118,8 @@ pub(super) fn compute(
     let tasks = tasks(study, devices, jobs, results, &mut summary)?;
     let (count, interrupt) = (tasks.len(), control.interrupt);
     let next = AtomicUsize::new(0);
-    let shared = Shared { study, devices, options, interrupt, tasks, next };
+    let traces = Traces::default();
+    let shared = Shared { study, devices, options, interrupt, tasks, next, traces };
     let (sender, rows) = channel();
     thread::scope(|scope| {
         for _ in 0..options.threads.clamp(1, count.max(1)) {
@@ -184,6 +187,8 @@ struct Shared<'a> {
     tasks: Vec<Task<'a>>,
     /// The next task to be taken.
     next: AtomicUsize,
+    /// The traces of the tasks under way.
+    traces: Traces,
 }
 
 impl Shared<'_> {
@@ -216,7 +221,9 @@ impl Shared<'_> {
         row = row.named(self.study, task.workload, subject);
         row.policy = text_of(self.devices, subject);
         let program = Program { version: program.version.clone(), commit: program.commit.clone() };
-        let control = SimControl { interrupt: self.interrupt, ..SimControl::default() };
+        let open = |path: &Path, options: &TraceOptions| self.traces.open(path, options);
+        let (interrupt, open_trace) = (self.interrupt, Some(&open as OpenTrace<'_>));
+        let control = SimControl { interrupt, open_trace, ..SimControl::default() };
         match catch_unwind(AssertUnwindSafe(|| task.simulate(program, &control))) {
             Ok(Ok(run)) if run.partial => return None,
             Ok(Err(SimError::Interrupted)) => return None,

@@ -2,6 +2,7 @@
 
 mod devices;
 mod offline;
+mod traces;
 mod work;
 mod workers;
 

@@ -1,8 +1,9 @@
 //! Studies of devices: points are runs of the simulator.
 
+use std::fmt::Write;
 use std::path::Path;
 
-use onefold_study::{Control, Options, Program, Study, Summary, report::Report, run};
+use onefold_study::{Control, Options, Program, Progress, Study, Summary, report::Report, run};
 use onefold_units::convert::float;
 
 const TEXT: &str = r#"
@@ -332,4 +333,25 @@ fn numbers_are_means_over_seeds() {
     assert!(page.contains("pages of the journal written"), "the zones of the journal are drawn");
     let refused = self::study(&ZONED.replace("seeds = 3", "seeds = 0")).unwrap_err();
     assert!(refused.contains("expected 1 to 100 seeds"), "{refused}");
+}
+
+/// No point reads the file of a trace again after the first one has.
+#[test]
+fn points_share_their_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("load.csv");
+    let mut lines = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
+    for n in 0..3_000 {
+        let _ = writeln!(lines, "{},W,{},8,,60000", n * 100_000, n * 7919 % 2000 * 8);
+    }
+    std::fs::write(&path, lines).unwrap();
+    let load = format!("trace = \"{}\"", path.display());
+    let text = TEXT.replace("workload = \"randwrite,bs=4KiB,qd=4,requests=2000\"", &load);
+    let gone = |_: &Progress<'_>| drop(std::fs::remove_file(&path));
+    let control = Control { interrupt: None, progress: Some(&gone) };
+    let options = Options { threads: 1, ..options(folder.path(), &[]) };
+    let summary = run(&study(&text).unwrap(), &options, &control).unwrap();
+    let errors: Vec<_> = summary.rows.iter().filter_map(|row| row.error.as_ref()).collect();
+    assert!(summary.computed >= 4 && errors.is_empty(), "{}: {errors:?}", summary.computed);
+    assert!(!path.exists());
 }
