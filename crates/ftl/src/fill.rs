@@ -155,10 +155,10 @@ mod tests {
         })
     }
 
-    fn untimed(spec: GeometrySpec, config: FtlConfig) -> Ftl<NullMedia> {
+    fn untimed(spec: GeometrySpec, config: &FtlConfig) -> Ftl<NullMedia> {
         let geometry = Geometry::new(spec).expect("fits");
         let nand = Nand::new(geometry, TimingSpec::EXAMPLE, FaultSpec::default(), NullMedia);
-        let mut ftl = Ftl::new(nand, config, 0).expect("fits");
+        let mut ftl = Ftl::new(nand, *config, 0).expect("fits");
         ftl.set_timed(false);
         ftl
     }
@@ -202,8 +202,8 @@ mod tests {
     #[test]
     fn runs_equal_single_writes() {
         for (spec, config) in devices() {
-            let mut single = untimed(spec, config);
-            let mut runs = untimed(spec, config);
+            let mut single = untimed(spec, &config);
+            let mut runs = untimed(spec, &config);
             assert_eq!(fill(&mut single, false), 0);
             let in_runs = fill(&mut runs, true);
             // What opens or closes a superblock is written by itself. A checkpoint takes a superblock of one
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn what_takes_time_or_may_fail_is_written_by_itself() {
         let (spec, config) = devices().next().expect("one");
-        let mut ftl = untimed(spec, config);
+        let mut ftl = untimed(spec, &config);
         write(&mut ftl, 0);
         let mut timed = ftl.clone();
         timed.set_timed(true);

@@ -54,8 +54,8 @@ impl Shelf {
 
 /// Appends to chunk 0 and 1, and an update in chunk 1.
 fn teach(device: &SsdDevice) {
-    device.write(0, &[1; 64 << 10], false).unwrap();
-    device.write(CHUNK, &[2; 64 << 10], false).unwrap();
+    device.write(0, &vec![1; 64 << 10], false).unwrap();
+    device.write(CHUNK, &vec![2; 64 << 10], false).unwrap();
     device.write(CHUNK, &[3; 4096], false).unwrap();
 }
 
@@ -94,7 +94,7 @@ fn a_power_cut_leaves_the_table_of_the_last_checkpoint() {
     }
     device.flush().unwrap();
     assert_eq!(shelf.kept(), Some(TAUGHT));
-    device.write(2 * CHUNK + 200 * BLOCK, &[5; 64 << 10], true).unwrap();
+    device.write(2 * CHUNK + 200 * BLOCK, &vec![5; 64 << 10], true).unwrap();
     device.cut_power().unwrap();
     device.close().unwrap();
     drop(device);
