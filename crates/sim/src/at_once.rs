@@ -257,7 +257,10 @@ impl<D: AtOnce> Runner<'_, D> {
             .map(|from| RemapFrom { offset: from.offset.saturating_add(load.base), ..from });
         let submitted = match remap {
             None => self.device.submit(Nanos::new(now), &command, &mut load.source),
-            Some(from) => self.device.remap(Nanos::new(now), &command, from),
+            Some(from) => {
+                load.source.contents();
+                self.device.remap(Nanos::new(now), &command, from)
+            }
         };
         let done = match submitted {
             Ok(done) => Some(done),

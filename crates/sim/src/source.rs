@@ -33,8 +33,8 @@ pub(crate) struct Replay {
     backlog: VecDeque<Request>,
     /// Requests left out: off the grid, or none of this device.
     skipped: u64,
-    /// Of every write handed out and not issued yet, what the trace tells about its pages; `None` if
-    /// nobody asks.
+    /// Of every write and remap handed out and not issued yet, what the trace tells about its pages:
+    /// nothing of those of a remap. `None` if nobody asks.
     contents: Option<VecDeque<Vec<u128>>>,
     /// What requests waited for when the trace was recorded; `None` if nobody asks.
     recorded: Option<Recorded>,
@@ -45,7 +45,7 @@ pub(crate) struct Replay {
 /// What is kept of a trace beside the requests that it gave.
 struct Kept {
     skipped: u64,
-    /// Writes in `contents`.
+    /// Writes and remaps in `contents`.
     told: usize,
     recorded: Option<Recorded>,
 }
@@ -102,7 +102,7 @@ impl Source {
     }
 
     /// What is told about the pages of the next write: one id each, 0 if it is not known. To be asked
-    /// once for each write, in their order.
+    /// once for each write and each remap, in their order.
     pub(crate) fn contents(&mut self) -> Option<Vec<u128>> {
         match self {
             Self::Generator(_) => None,
@@ -348,8 +348,7 @@ fn push_contents<'a>(
 ) {
     let told: Vec<(u64, Option<u128>)> = record.contents().collect();
     let knows = told.iter().any(|(_, content)| content.is_some());
-    let is_write = |request: &&Request| request.op == Op::Write && request.remap.is_none();
-    for request in requests.filter(is_write) {
+    for request in requests.filter(|request| request.op == Op::Write) {
         let (first, end) = (request.offset, request.offset + u64::from(request.len));
         let pages = first / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
         let of_request = told.iter().filter(|(page, _)| knows && pages.contains(page));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use onefold_config::Load;
 use onefold_sim::result::{Remap, RunResult, SeriesPoint};
 use onefold_sim::{Control, SimError, simulate};
-use onefold_trace::oft::{Encoder, Header};
+use onefold_trace::oft::{Encoder, FLAG_DIGESTS, Header};
 use onefold_trace::{Flags, Record, TraceOp};
 
 use crate::common::{sets, setup, workload};
@@ -37,6 +37,12 @@ impl Script {
         self
     }
 
+    fn write_zeroes(mut self, page: u64, pages: u64) -> Self {
+        let digests = (0..pages).map(|_| onefold_ssd::ZEROES.to_le_bytes()).collect();
+        self.add(TraceOp::Write, page, pages).digests = Some(digests);
+        self
+    }
+
     fn read(mut self, page: u64, pages: u64) -> Self {
         self.add(TraceOp::Read, page, pages);
         self
@@ -60,8 +66,9 @@ impl Script {
     }
 
     fn bytes(&self) -> Vec<u8> {
+        let has_digests = self.0.iter().any(|record| record.digests.is_some());
         let mut encoder = Encoder::new(Header {
-            flags: 0,
+            flags: if has_digests { FLAG_DIGESTS } else { 0 },
             epoch_unix_ns: 0,
             device_bytes: 0,
             device_uuid: [0; 16],
@@ -149,6 +156,20 @@ fn a_host_without_remaps_writes_instead() {
     let moved = Script::default().write(0, 8).remap(0, 100, 8, Flags::MOVE);
     let moved = moved.run(&["ftl.remap=none", "run.remap_full=write"]);
     assert_eq!(outcome(&moved), [0, 8, 0]);
+}
+
+/// What the trace tells of a write goes with that write, also behind a remap that the host or the drive carries out.
+#[test]
+fn a_remap_takes_nothing_of_what_is_told_of_writes() {
+    let load =
+        Script::default().write(0, 1).remap(0, 100, 1, COPY).write_zeroes(200, 8).write(300, 1);
+    for (scheme, programmed) in [("none", 3), ("lh", 2)] {
+        let scheme = format!("ftl.remap={scheme}");
+        let result = load.run(&[&scheme, "run.remap_full=write", "ftl.zeroes=unmap"]);
+        let zeroes = result.flash.saved_pages.zero;
+        let user = result.flash.program_pages.of("user");
+        assert_eq!((zeroes, user), (8, programmed), "{scheme}");
+    }
 }
 
 /// The windows of a run add up to what the host did; a page that two share is valid once.
