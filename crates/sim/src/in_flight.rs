@@ -106,8 +106,8 @@ impl InFlight {
     }
 
     /// How long the places are taken past `time`, all together.
-    pub(crate) fn remaining_after(&self, time: u64) -> u64 {
-        let left = |free: u64| free.saturating_sub(time);
+    pub(crate) fn remaining_after(&self, time: u64) -> u128 {
+        let left = |free: u64| u128::from(free.saturating_sub(time));
         if self.far.is_empty() {
             self.all().map(left).sum()
         } else {
@@ -133,7 +133,7 @@ mod tests {
             for step in 0..1000 {
                 list.sort_unstable();
                 assert_eq!(queue.earliest(), list[0]);
-                let left = list.iter().map(|done: &u64| done.saturating_sub(60)).sum::<u64>();
+                let left = list.iter().map(|done: &u64| u128::from(done.saturating_sub(60))).sum();
                 assert_eq!(queue.remaining_after(60), left);
                 let apart =
                     if step % 17 == 3 { [0, 1 << 38, 1 << 52, 1 << 58][step / 250] } else { 0 };

@@ -401,7 +401,7 @@ impl Tenant {
         match &mut self.pace {
             Pace::Closed(in_flight) => {
                 let full = u128::from(depth) * u128::from(self.last_issue - first);
-                full + u128::from(in_flight.remaining_after(self.last_issue))
+                full + in_flight.remaining_after(self.last_issue)
             }
             Pace::Open { outstanding, .. } => {
                 outstanding.finish();
