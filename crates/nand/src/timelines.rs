@@ -148,11 +148,16 @@ impl Timelines {
     /// Controller work for a command over `pages` 4 KiB pages: when it may go on.
     #[inline]
     pub fn command(&mut self, now: Nanos, pages: u64) -> Nanos {
-        let work = self.spec.command.get() + self.spec.command_page.get() * pages;
-        if work == 0 {
+        self.work(now, self.spec.work(pages))
+    }
+
+    /// The same for a command that takes the controller so long.
+    #[inline]
+    pub fn work(&mut self, now: Nanos, work: Nanos) -> Nanos {
+        if work == Nanos::ZERO {
             return now;
         }
-        self.controller = self.controller.max(now.get()) + work;
+        self.controller = self.controller.max(now.get()) + work.get();
         Nanos::new(self.controller)
     }
 

@@ -83,6 +83,13 @@ pub struct TimingSpec {
 }
 
 impl TimingSpec {
+    /// Controller time of a command over `pages` 4 KiB pages.
+    #[must_use]
+    #[inline]
+    pub fn work(&self, pages: u64) -> Nanos {
+        Nanos::new(self.command.get() + self.command_page.get() * pages)
+    }
+
     /// One kind of page, read in 40 us and programmed in 200 us, erased in 2 ms, behind channels of
     /// 400 MB/s.
     pub const EXAMPLE: Self = Self {

@@ -5,6 +5,7 @@ use onefold_config::Run;
 use onefold_nand::Delay;
 use onefold_ssd::{Command, Completion, HostStats};
 use onefold_trace::workload::RemapFrom;
+use onefold_units::convert::u64_from;
 use onefold_units::{Keep, Keeper, Nanos, Op};
 
 use crate::SimError;
@@ -16,7 +17,7 @@ use crate::passes::Written;
 use crate::ran::{Ran, check_measured};
 use crate::series::Windowed;
 use crate::source::Source;
-use crate::tenant::Tenant;
+use crate::tenant::{Issued, Tenant};
 
 /// What tells at once when a request is over.
 pub(crate) trait AtOnce {
@@ -221,7 +222,9 @@ impl<D: AtOnce> Runner<'_, D> {
     ) -> Result<(), SimError> {
         let is_alone = self.ran.tenants.len() == 1;
         loop {
-            self.issue(tenant, on_request)?;
+            let most = if is_alone { self.undisturbed(watch) } else { 1 };
+            self.issue(tenant, most, on_request)?;
+            self.note_done();
             if let Some(pause) = watch.pauses(self.done) {
                 self.save()?;
                 self.ran.partial = pause == Pause::End;
@@ -235,50 +238,81 @@ impl<D: AtOnce> Runner<'_, D> {
         }
     }
 
+    /// Requests until one after which something else is due: the warm-up ends, a window does, or the caller is asked.
+    fn undisturbed(&self, watch: &Watch<'_, '_>) -> u64 {
+        let window = self.warmup.saturating_add(self.ran.series.next());
+        let mark = if self.done < self.warmup { self.warmup } else { window };
+        mark.min(watch.next()).saturating_sub(self.done).max(1)
+    }
+
+    /// What is due after the requests done so far.
+    fn note_done(&mut self) {
+        if self.done == self.warmup {
+            self.begin_measuring();
+        } else if self.done.saturating_sub(self.warmup) == self.ran.series.next() {
+            self.ran.take_window(self.last_time, self.device.device(), self.device.host());
+        }
+    }
+
+    /// Issues the next requests of a tenant: at most so many, and one at least. Nothing else is due in between.
     #[inline]
-    fn issue(&mut self, tenant: usize, on_request: Option<OnRequest<'_>>) -> Result<(), SimError> {
-        let several = self.ran.tenants.len() > 1;
-        let load = &mut self.ran.tenants[tenant];
-        // Times of a trace may lie before work already submitted by another tenant.
-        let now = load.due_at().max(self.last_time);
-        self.last_time = now;
-        let request = load.due();
-        let command = Command {
-            op: request.op,
-            fua: request.fua,
-            tenant: u8::try_from(tenant).unwrap_or(u8::MAX),
-            stream: load.stream,
-            offset: if request.op == Op::Flush { 0 } else { request.offset + load.base },
-            len: u64::from(request.len),
-        };
-        let remap = request
-            .remap
-            .filter(|from| !self.device.writes_instead(*from))
-            .map(|from| RemapFrom { offset: from.offset.saturating_add(load.base), ..from });
-        let submitted = match remap {
-            None => self.device.submit(Nanos::new(now), &command, &mut load.source),
-            Some(from) => {
-                load.source.contents();
-                self.device.remap(Nanos::new(now), &command, from)
+    fn issue(
+        &mut self,
+        tenant: usize,
+        most: u64,
+        on_request: Option<OnRequest<'_>>,
+    ) -> Result<(), SimError> {
+        let Self { device, ran, warmup, done: done_before, last_time, .. } = self;
+        let several = ran.tenants.len() > 1;
+        let is_measured = *done_before >= *warmup;
+        let load = &mut ran.tenants[tenant];
+        load.begin(*last_time);
+        let mut issued = Issued::after(*last_time);
+        let places = load.upcoming_places(most);
+        for place in places.clone() {
+            // Times of a trace may lie before work already submitted by another tenant.
+            let now = load.due_at().max(issued.last);
+            let request = load.fetched(place);
+            let command = Command {
+                op: request.op,
+                fua: request.fua,
+                tenant: u8::try_from(tenant).unwrap_or(u8::MAX),
+                stream: load.stream,
+                offset: if request.op == Op::Flush { 0 } else { request.offset + load.base },
+                len: u64::from(request.len),
+            };
+            let remap = request
+                .remap
+                .filter(|from| !device.writes_instead(*from))
+                .map(|from| RemapFrom { offset: from.offset.saturating_add(load.base), ..from });
+            let submitted = match remap {
+                None => device.submit(Nanos::new(now), &command, &mut load.source),
+                Some(from) => {
+                    load.source.contents();
+                    device.remap(Nanos::new(now), &command, from)
+                }
+            };
+            let number = || *done_before + u64_from(place - places.start);
+            let done = match submitted {
+                Ok(done) => Some(done),
+                Err(error) if D::fails_alone(&error) => None,
+                Err(error) => return Err(D::error(error, number(), &command)),
+            };
+            // Nobody says how long one takes that fails.
+            let at = done.map_or(now, |done| done.at.get());
+            issued.add(now, at);
+            load.take_place(now, at);
+            if !is_measured {
+                continue;
             }
-        };
-        let done = match submitted {
-            Ok(done) => Some(done),
-            Err(error) if D::fails_alone(&error) => None,
-            Err(error) => return Err(D::error(error, self.done, &command)),
-        };
-        // Nobody says how long one takes that fails.
-        let at = done.map_or(now, |done| done.at.get());
-        load.issued(now, at);
-        if self.done >= self.warmup {
             match done {
                 Some(done) if remap.is_some() => load.metrics.record_remap(done.delay, at - now),
                 Some(done) => load.metrics.record(command.op, done.delay, at - now),
                 None => load.failed += 1,
             }
             if let Some(tell) = on_request {
-                let pass = self.ran.passes.done + 1;
-                let logged = logged((pass, self.done), &load.name, &command, (now, done));
+                let pass = ran.passes.done + 1;
+                let logged = logged((pass, number()), &load.name, &command, (now, done));
                 tell(&Logged { source: remap.map(|from| from.offset), ..logged });
             }
             if several && remap.is_some() {
@@ -287,12 +321,9 @@ impl<D: AtOnce> Runner<'_, D> {
                 load.count(command.op, command.offset, command.len);
             }
         }
-        self.done += 1;
-        if self.done == self.warmup {
-            self.begin_measuring();
-        } else if self.done.saturating_sub(self.warmup) == self.ran.series.next() {
-            self.ran.take_window(now, self.device.device(), self.device.host());
-        }
+        *last_time = issued.last;
+        *done_before += u64_from(places.len());
+        load.issued(places.len(), &issued);
         Ok(())
     }
 

@@ -86,6 +86,11 @@ impl<'a, 'b> Watch<'a, 'b> {
         self.pauses(requests) == Some(Pause::End)
     }
 
+    /// So many requests have to be through for the next look.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
     /// So many requests are through. Whether the run pauses.
     #[inline]
     pub(crate) fn pauses(&mut self, requests: u64) -> Option<Pause> {

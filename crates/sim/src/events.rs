@@ -469,7 +469,8 @@ mod tests {
                 Op::Read | Op::Flush => {}
             }
             tenant.next_time(&asked);
-            tenant.issued(0, 0);
+            tenant.began(0);
+            tenant.take_place(0, 0);
         }
         Ok(changes)
     }

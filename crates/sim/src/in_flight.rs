@@ -1,42 +1,50 @@
 //! Completion times of the requests in flight in a closed loop.
 
-use std::hint::select_unpredictable;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use onefold_units::convert::{index64, u64_from};
 
 /// A fixed number of places, each free from a time on.
 ///
 /// A loser tree (Knuth, The Art of Computer Programming, vol. 3, sec. 5.4.1): a match of two places keeps
 /// the one that is free later, and the earliest of all comes out at the top. The place it leaves is played
-/// again up to the root: one comparison a level, whose outcome selects numbers and decides no branch.
+/// again up to the root: a minimum and a maximum a level, and no branch that could be mispredicted.
+///
+/// A place is one number: when it is free, since `base`, and below that its number in the tree. Where
+/// times lie too far apart for that (39 hours with 65,536 places, 9 years with 32) a heap takes over.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
-    earliest: Place,
+    /// When the earliest place is free.
+    earliest: u64,
+    /// Its number in the tree.
+    at: u64,
+    base: u64,
+    /// Times from `base` up to here fit a place; 0 once `far` has all of them.
+    span: u64,
+    /// Bits of a number in the tree.
+    bits: u32,
     /// The loser of each match. Match `n` is between the winners of matches 2n and 2n + 1, which are
     /// places from the number of all matches on; there is no match 0.
-    losers: Vec<Place>,
+    losers: Vec<u64>,
+    far: BinaryHeap<Reverse<u64>>,
 }
 
-onefold_units::keep!(InFlight { earliest } each { losers });
-
-/// When a place is free, and its number in the tree.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    free: u64,
-    at: usize,
-}
-
-onefold_units::keep!(Place { free, at });
+onefold_units::keep!(InFlight { earliest, at, base, span, far } each { losers } but { bits });
 
 impl InFlight {
     /// `depth` places, all free at `start`.
     pub(crate) fn new(depth: usize, start: u64) -> Self {
-        let depth = depth.max(1);
+        let depth = u64_from(depth.max(1));
         // All are equal: each match keeps its second place, and the first of all wins.
-        let place = |at| Place { free: start, at: Self::second(at, depth) };
-        Self { earliest: place(0), losers: (0..depth).map(place).collect() }
+        let losers = (0..depth).map(|at| Self::second(at, depth)).collect();
+        let bits = u64::BITS - (2 * depth - 1).leading_zeros();
+        let (at, span) = (Self::second(0, depth), 1 << (u64::BITS - bits));
+        Self { earliest: start, at, base: start, span, bits, losers, far: BinaryHeap::new() }
     }
 
     /// The place that match `at` of `depth` keeps at first: the first one below its second side.
-    const fn second(at: usize, depth: usize) -> usize {
+    const fn second(at: u64, depth: u64) -> u64 {
         let mut at = if at == 0 { 1 } else { 2 * at + 1 };
         while at < depth {
             at *= 2;
@@ -52,35 +60,59 @@ impl InFlight {
     /// When the next place is free.
     #[inline]
     pub(crate) const fn earliest(&self) -> u64 {
-        self.earliest.free
+        self.earliest
     }
 
     /// Takes the earliest place until `done`.
     #[inline]
     pub(crate) fn replace_earliest(&mut self, done: u64) {
-        let mut winner = Place { free: done, at: self.earliest.at };
-        let mut at = winner.at / 2;
+        let since = done.wrapping_sub(self.base);
+        if since >= self.span {
+            return self.replace_far(done);
+        }
+        let mut winner = (since << self.bits) | self.at;
+        let mut at = index64(self.at / 2);
         while at > 0 {
-            let (one, other) = (winner, &mut self.losers[at]);
-            let loses = other.free < one.free;
-            // Number by number: a choice between places would be a branch.
-            winner = Place {
-                free: select_unpredictable(loses, other.free, one.free),
-                at: select_unpredictable(loses, other.at, one.at),
-            };
-            *other = Place {
-                free: select_unpredictable(loses, one.free, other.free),
-                at: select_unpredictable(loses, one.at, other.at),
-            };
+            let loser = &mut self.losers[at];
+            (winner, *loser) = (winner.min(*loser), winner.max(*loser));
             at /= 2;
         }
-        self.earliest = winner;
+        self.at = winner & !(u64::MAX << self.bits);
+        self.earliest = self.base + (winner >> self.bits);
+    }
+
+    /// The same if the time does not fit with the `base` there is.
+    #[cold]
+    fn replace_far(&mut self, done: u64) {
+        if self.far.is_empty() {
+            if done.checked_sub(self.earliest).is_some_and(|since| since < self.span) {
+                let less = (self.earliest - self.base) << self.bits;
+                self.losers.iter_mut().skip(1).for_each(|place| *place -= less);
+                self.base = self.earliest;
+                return self.replace_earliest(done);
+            }
+            self.far = self.all().map(Reverse).collect();
+            self.span = 0;
+        }
+        self.far.pop();
+        self.far.push(Reverse(done));
+        self.earliest = self.far.peek().map_or(done, |earliest| earliest.0);
+    }
+
+    /// When each place of the tree is free.
+    fn all(&self) -> impl Iterator<Item = u64> + '_ {
+        let losers = self.losers.iter().skip(1).map(|place| self.base + (place >> self.bits));
+        losers.chain([self.earliest])
     }
 
     /// How long the places are taken past `time`, all together.
-    pub(crate) fn remaining_after(&self, time: u64) -> u64 {
-        let places = self.losers[1..].iter().chain([&self.earliest]);
-        places.map(|place| place.free.saturating_sub(time)).sum()
+    pub(crate) fn remaining_after(&self, time: u64) -> u128 {
+        let left = |free: u64| u128::from(free.saturating_sub(time));
+        if self.far.is_empty() {
+            self.all().map(left).sum()
+        } else {
+            self.far.iter().map(|free| left(free.0)).sum()
+        }
     }
 }
 
@@ -92,19 +124,26 @@ mod tests {
     #[test]
     fn equals_a_sorted_list() {
         let mut rng = Rng::new(3);
+        let (mut moved, mut far) = (0, 0);
         for depth in [1, 2, 3, 8, 31, 32, 33] {
             let mut queue = InFlight::new(depth, 5);
             let mut list = vec![5; depth];
             assert_eq!(queue.depth(), depth);
-            for _ in 0..500 {
+            // In the end they lie so far apart that they do not fit one number.
+            for step in 0..1000 {
                 list.sort_unstable();
                 assert_eq!(queue.earliest(), list[0]);
-                let left = list.iter().map(|done: &u64| done.saturating_sub(60)).sum::<u64>();
+                let left = list.iter().map(|done: &u64| u128::from(done.saturating_sub(60))).sum();
                 assert_eq!(queue.remaining_after(60), left);
-                let done = list[0] + rng.below(100);
+                let apart =
+                    if step % 17 == 3 { [0, 1 << 38, 1 << 52, 1 << 58][step / 250] } else { 0 };
+                let done = list[0] + rng.below(100) + apart * rng.below(4);
                 list[0] = done;
                 queue.replace_earliest(done);
             }
+            moved += u32::from(queue.base > 5);
+            far += u32::from(!queue.far.is_empty());
         }
+        assert!(moved > 0 && far > 0, "{moved} {far}");
     }
 }

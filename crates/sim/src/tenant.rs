@@ -1,5 +1,7 @@
 //! One load on the device: its requests, its pace, its part of the address space, its metrics.
 
+use std::ops::Range;
+
 use onefold_ssd::HostStats;
 use onefold_trace::workload::Request;
 use onefold_units::convert::{index, index64, u64_from};
@@ -126,6 +128,29 @@ impl Outstanding {
 
     fn finish(&mut self) {
         self.advance(u64::MAX - 1);
+    }
+}
+
+/// What requests come to that were issued one after the other.
+pub(crate) struct Issued {
+    /// When the last one was issued.
+    pub(crate) last: u64,
+    last_done: u64,
+    latency_sum: u128,
+}
+
+impl Issued {
+    /// None so far, `last` being when the one before them was issued.
+    pub(crate) const fn after(last: u64) -> Self {
+        Self { last, last_done: 0, latency_sum: 0 }
+    }
+
+    /// One was issued at `now` and completes at `done`.
+    #[inline]
+    pub(crate) fn add(&mut self, now: u64, done: u64) {
+        self.last = now;
+        self.last_done = self.last_done.max(done);
+        self.latency_sum += u128::from(done - now);
     }
 }
 
@@ -289,16 +314,43 @@ impl Tenant {
         Some(*start + scaled(at, *speed))
     }
 
-    /// The next request was issued at `now` and completes at `done`.
+    /// Requests that were fetched and can be issued one after the other, at most so many. In an open loop it is one: when
+    /// the next is due may depend on what became of it.
+    pub(crate) fn upcoming_places(&self, most: u64) -> Range<usize> {
+        let most = if matches!(self.pace, Pace::Closed(_)) { most } else { 1 };
+        self.at..self.filled.min(self.at.saturating_add(index64(most)))
+    }
+
+    /// Requests are about to be issued, none before `time`.
+    pub(crate) fn begin(&mut self, time: u64) {
+        if self.first_at.is_none() {
+            self.first_at = Some(self.due_at().max(time));
+        }
+    }
+
+    /// A request that was fetched.
+    #[inline]
+    pub(crate) fn fetched(&self, place: usize) -> &Request {
+        &self.batch[place]
+    }
+
+    /// A request that was issued at `now` is in flight until `done`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a part of the simulator's loop")]
-    pub(crate) fn issued(&mut self, now: u64, done: u64) {
-        self.began(now);
-        self.ended(now, done);
+    pub(crate) fn take_place(&mut self, now: u64, done: u64) {
         match &mut self.pace {
             Pace::Closed(in_flight) => in_flight.replace_earliest(done),
             Pace::Open { .. } => self.issued_openly(now, done),
         }
+    }
+
+    /// The next `count` requests were issued.
+    pub(crate) fn issued(&mut self, count: usize, issued: &Issued) {
+        self.at += count;
+        self.issued += u64_from(count);
+        self.last_issue = issued.last;
+        self.latency_sum += issued.latency_sum;
+        self.last_done = self.last_done.max(issued.last_done);
     }
 
     #[inline(never)]
@@ -349,7 +401,7 @@ impl Tenant {
         match &mut self.pace {
             Pace::Closed(in_flight) => {
                 let full = u128::from(depth) * u128::from(self.last_issue - first);
-                full + u128::from(in_flight.remaining_after(self.last_issue))
+                full + in_flight.remaining_after(self.last_issue)
             }
             Pace::Open { outstanding, .. } => {
                 outstanding.finish();

@@ -27,12 +27,14 @@ pub struct Ssd<M> {
     pub(crate) is_plain: bool,
     /// log2 of `unit`.
     pub(crate) unit_shift: u32,
+    /// What the controller works for a command of one unit.
+    pub(crate) unit_work: Nanos,
     /// One unit; empty where no bytes are stored.
     pub(crate) scratch: Vec<u8>,
 }
 
 onefold_units::keep!(Ssd<NullMedia> { ftl, host } each { buffer, dedup, classified } but { config, capacity, unit,
-    collects_when_idle, is_plain, unit_shift, scratch });
+    collects_when_idle, is_plain, unit_shift, unit_work, scratch });
 
 impl<M: Media> Ssd<M> {
     /// A fresh device over an erased medium.
@@ -102,6 +104,7 @@ impl<M: Media> Ssd<M> {
             unit: u64::from(unit),
             collects_when_idle: config.ftl.gc_idle,
             unit_shift: unit.trailing_zeros(),
+            unit_work: config.timing.work(config.geometry.pages_per_unit()),
             scratch: vec![0; if M::STORES { index(unit) } else { 0 }],
             classified,
             ftl,

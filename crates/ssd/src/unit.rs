@@ -5,7 +5,7 @@
 
 use onefold_ftl::FtlError;
 use onefold_nand::Media;
-use onefold_units::convert::narrow;
+use onefold_units::convert::{low32, narrow};
 use onefold_units::{Cause, Lpn, Nanos, Op};
 
 use crate::times::Times;
@@ -21,12 +21,13 @@ impl<M: Media> Ssd<M> {
             && self.is_plain
             && len == self.unit
             && offset < self.capacity
-            && offset & (self.unit - 1) == 0
+            && offset & self.unit.wrapping_sub(1) == 0
             && carries_nothing
             && matches!(op, Op::Read | Op::Write)
             && !fua
             && self.ftl.nand().failed_die().is_none();
-        is_plain.then(|| Lpn::new(narrow(offset >> self.unit_shift)))
+        // Within the capacity: 32 bits hold it.
+        is_plain.then(|| Lpn::new(low32(offset.wrapping_shr(self.unit_shift))))
     }
 
     /// Reads or writes one unit.
@@ -39,7 +40,7 @@ impl<M: Media> Ssd<M> {
         lpn: Lpn,
     ) -> Result<Completion, SsdError> {
         let pages = self.ftl.nand().geometry().pages_per_unit();
-        let ready = self.ftl.nand_mut().timelines_mut().command(now, pages);
+        let ready = self.ftl.nand_mut().timelines_mut().work(now, self.unit_work);
         let done = if command.op == Op::Read {
             self.read_plain(Times { now, ready }, lpn, pages)
         } else {
@@ -48,7 +49,8 @@ impl<M: Media> Ssd<M> {
         Ok(done?)
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of the simulator's loop")]
     fn read_plain(&mut self, times: Times, lpn: Lpn, pages: u64) -> Result<Completion, FtlError> {
         self.host.count(Op::Read, pages);
         let bytes = narrow(self.unit);
@@ -58,7 +60,8 @@ impl<M: Media> Ssd<M> {
         Ok(Completion { at: at + self.config.timing.firmware_read, delay: grant.delay })
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of the simulator's loop")]
     fn write_plain(
         &mut self,
         times: Times,
