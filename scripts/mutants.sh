@@ -108,7 +108,7 @@ ssd|zns-conv-limit|zns/state.rs|s/if self\.is_conventional\(id\) \{ self\.size \
 ssd|zns-conv-flush|zns/flush.rs|s/let mapped = self\.flush_mapped\(now\)\?;/let mapped = now;/|a FLUSH covers conventional zones
 ssd|zns-conv-fua|zns/conventional.rs|s/Command \{ fua, \.\.blocks_of/Command { fua: false \&\& fua, ..blocks_of/|FUA covers conventional zones
 ssd|unit-fua|unit.rs|s/            && !fua\n//|the short way is for what needs no flush
-ssd|unit-cut|unit.rs|s/            && offset & \(self\.unit - 1\) == 0\n//|the short way is for whole units
+ssd|unit-cut|unit.rs|s/            && offset & self\.unit\.wrapping_sub\(1\) == 0\n//|the short way is for whole units
 ssd|unit-link|unit.rs|s/timelines_mut\(\)\.link_in\(times\.ready, self\.unit\)/timelines_mut().link_in(times.ready, 0)/|the short way takes the time of the link
 ssd|zns-conv-dies|zns/conventional.rs|s/std::mem::swap\(own, device\.ftl_mut\(\)\.nand_mut\(\)\.timelines_mut\(\)\);//g; s/let own = self\.nand\.timelines_mut\(\);//|conventional and sequential zones share their dies
 ssd|zns-conv-worn|zns/conventional.rs|s/for zone in \(0\.\.self\.config\.conventional_zones\(\)\)/for zone in (0..1)/|conventional zones share what is left of their flash
@@ -587,7 +587,10 @@ sim|remap-asked|drive/run.rs|s/\.is_some_and\(\|remaps\| remaps\.writes\) && !fr
 sim|remaps-dropped|gathered.rs|s/return Err\(SimError::TraceRemaps \{ path, remaps: meta\.remaps \}\);/let _ = path;/|remaps that a volume does not take are refused
 sim|move-kept|source.rs|s/if record\.flags\.has\(onefold_trace::Flags::MOVE\) \{/if record.len == 0 {/|a host that moves by writing trims the source
 sim|windows-without-remaps|series.rs|s/host_remap_pages: remap - remap_before/host_remap_pages: remap_before/|a window counts the pages that were remapped in it
-sim|flight-order|in_flight.rs|s/let loses = other\.free < one\.free;/let loses = other.free < one.free \&\& at > 1;/|the earliest of the requests in flight comes next
+sim|flight-order|in_flight.rs|s/\(winner\.min\(\*loser\), winner\.max\(\*loser\)\)/if at > 1 { (winner.min(*loser), winner.max(*loser)) } else { (winner, *loser) }/|the earliest of the requests in flight comes next
+sim|flight-moved|in_flight.rs|s/let less = \(self\.earliest - self\.base\) << self\.bits;/let less = 0;/|places move with the time that they count from
+sim|span-window|at_once.rs|s/mark\.min\(watch\.next\(\)\)/watch.next()/|a span of requests ends where a window or the warm-up does
+sim|remap-told|at_once.rs|s/load\.source\.contents\(\);\n//|a remap takes nothing of what is told of a write
 sim|histogram-step|histogram.rs|s/bucket - doublings \* STEPS \+ 1/bucket - doublings * STEPS/|a quantile is the end of its bucket
 sim|weights-ignored|at_once.rs|s/\(time, share\) < \(first, least\)/(time, 0) < (first, least.min(0))/|turns of tenants that are ready go by weight
 sim|change-overtakes|stack/joint.rs|s/behind \|\| (self\.under_way)/$1/|no change overtakes one that waits
@@ -614,7 +617,7 @@ ssd|copies-staged|../../ftl/src/staging.rs|s/contents\.forget\(slot\);/let _ = c
 ssd|copies-trimmed|dedup.rs|s/dedup\.set_known\(unit\.lpn, 1, UNKNOWN\);/let _ = dedup;/|a unit that was unmapped holds no content
 ssd|zeroes-kept|dedup.rs|s/let done = ftl\.write_zeroes\(at, unit\.lpn\)\?;/let done = at.ready;/|zeroes replace what a unit held
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
-sim|state-places|in_flight.rs|s/\{ earliest \} each \{ losers \}/{ earliest } but { losers }/|places of a closed loop belong to the state of a run
+sim|state-places|in_flight.rs|s/ each \{ losers \} but \{ bits \}/ but { losers, bits }/|places of a closed loop belong to the state of a run
 sim|state-series|series.rs|s/\{ window, next, start, windows \} but \{ asked \}/{ window, next, start } but { asked, windows }/|so do windows of the series
 sim|state-passes|tenant.rs|s/self\.passed = self\.issued;//|a run goes on in the pass that it was in
 sim|state-told|source.rs|s/drop\(contents\.drain\(.*?\)\);//|what a trace told of writes that were issued is over
