@@ -70,7 +70,7 @@ def expect_same(one: Drive, before: dict[str, str]) -> None:
 
 def leaves(one: Drive) -> list[tuple[int, int]]:
     """Blocks where the two copies begin, of some leaves of the files' tree."""
-    # `btrfs-map-logical` says so too, but misses a leaf whose extent is the first one of a leaf of the extent tree.
+    # Not by `btrfs-map-logical`: it finds neither copy of some leaves.
     told = run("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", one.loop)
     chunk = r"CHUNK_ITEM (\d+)\).*\n\t+length (\d+) .*DUP\n.*\n.*\n\t+stripe 0 devid 1 offset (\d+)\n.*\n\t+stripe 1 devid 1 offset (\d+)"
     chunks = [tuple(map(int, found)) for found in re.findall(chunk, told)]
