@@ -172,7 +172,7 @@ def measure(kind: str, library: Path | None, synchronous: str, group: int, optio
 def row(kind: str, name: str, stock: dict, own: dict) -> str:
     """A row of the table."""
     before, after = stock["counts"]["bytes"], own["counts"]["bytes"]
-    difference, seconds = f"{100 * (after - before) / before:+.1f} %", f"{stock['seconds']:.0f} / {own['seconds']:.0f}"
+    difference, seconds = f"{100 * (after - before) / before:+.1f} %", f"{stock['seconds']:.1f} / {own['seconds']:.1f}"
     return f"| {kind} | {name} | {before / 2**20:.1f} | {after / 2**20:.1f} | {difference} | {seconds} | `{own['told']}` |"
 
 
