@@ -108,7 +108,7 @@ impl Exit {
             Self::Infeasible => "the configuration cannot work",
             Self::BadTrace => "the trace is damaged, cut off, unknown or too large for the device",
             Self::Damaged => "something is damaged or lost, and was not repaired",
-            Self::Busy => "the image, volume, folder or socket is in use",
+            Self::Busy => "the image, volume, folder, state or socket is in use",
             Self::PartlyRepaired => "something was repaired, and something else was not",
             Self::Budget => "a budget is broken",
             Self::PowerCut => "a state after a power cut fails",

@@ -141,7 +141,8 @@ impl RunArgs {
         let setup = Setup { config, trace_options, seed: global.seed, program: program() };
         let used = image.map(|(image, _)| used(&image, &setup)).transpose()?;
         let log = self.latency_log.as_deref().map(LatencyLog::create).transpose()?;
-        let state = self.checkpoint.map(|path| StateFile { path, interrupt: &global.interrupt });
+        let take = |path| StateFile::take(path, &global.interrupt);
+        let state = self.checkpoint.map(take).transpose()?;
         let every = self.checkpoint_every;
         let checkpoint = state.as_ref().map(|store| Checkpoint { store, every });
         let result = watch(&setup, used, (log.as_ref(), checkpoint), global)?;
@@ -151,7 +152,7 @@ impl RunArgs {
         if result.partial {
             global.say("interrupted: the result covers the part that was run and says so");
             if let Some(state) = &state {
-                let path = state.path.display();
+                let path = state.path().display();
                 global.say(format_args!(
                     "{path} keeps its state: the same command goes on from there"
                 ));
@@ -171,7 +172,7 @@ impl RunArgs {
         if let (Some(state), false) = (&state, result.partial) {
             state.remove().map_err(|error| {
                 let text =
-                    format!("the result is out, but {} stays: {error}", state.path.display());
+                    format!("the result is out, but {} stays: {error}", state.path().display());
                 CliError::new(Exit::Failed, "run::checkpoint", text)
             })?;
         }

@@ -111,3 +111,22 @@ fn what_is_no_state_of_this_run_stays_as_it_is() {
     let output = command(load, &["--checkpoint-every", "1M"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// Both would store their states in turn, and the later one would go on from the other's.
+#[test]
+fn a_state_belongs_to_one_run() {
+    let folder = Folder::new("checkpoint-locked");
+    let state = folder.0.join("run.state");
+    let load = "mix,bs=4KiB,qd=8,requests=1G";
+    // Its first state, and one that has taken the place of another.
+    for states in [1, 3] {
+        let mut child = started(load, &state, states);
+        let second = command(load, &["--checkpoint", text(&state)]).output().unwrap();
+        assert_eq!(second.status.code(), Some(5), "{}", message(&second));
+        assert!(message(&second).contains("another run keeps its state"), "{}", message(&second));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let rest = command("mix,bs=4KiB,qd=8,requests=2M", &["--checkpoint", text(&state)]);
+    assert!(message(&{ rest }.output().unwrap()).contains("workload"), "it is free again");
+}
