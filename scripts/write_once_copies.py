@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,8 @@ class Drive:
         self.options, self.folder, self.kind, self.loop, self.server = options, folder, kind, "", None
         self.image, self.fuse, self.point = folder / "image", folder / "fuse", folder / "mounted"
         self.log = (folder / "log").open("a")
+        # A script that is ended puts away what it serves and has mounted.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         self.fuse.mkdir()
         self.point.mkdir()
         words = [word for pair in sets for word in ("--set", pair)]
