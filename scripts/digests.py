@@ -115,7 +115,7 @@ WAYS = {
     "read-priority": ["timing.read_priority=2ms", "geometry.ways=2", "geometry.blocks=140"],
     "narrow-link": ["timing.link=200MB/s", "timing.command=2us", "timing.command_page=1us", "timing.firmware_read=3us"],
     "faults": ["faults.read=1e-4", "faults.program=1e-5", "faults.erase=1e-4", "capacity.logical=200MiB", "faults.slow=0.01", "ftl.relocate=true"],
-    "die-fails": ["geometry.ways=2", "geometry.blocks=140", "faults.die=400"],
+    "die-fails": ["geometry.ways=2", "geometry.blocks=140", "faults.die=500"],
 }
 
 TENANTS = """
