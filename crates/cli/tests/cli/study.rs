@@ -131,7 +131,7 @@ fn the_studies_of_the_repository_are_valid() {
         ("jeong2021-rivals", 14 * 6 * 5),
         ("jeong2021-small", 15 * 22 * 2),
         ("jeong2021-latency", 5 * 5 * 2),
-        ("jeong2021-reads", 18 * 5 * 2),
+        ("jeong2021-reads", 52 * 5 * 2),
         ("deletes", 45),
         ("rocksdb", 3 * 16 * 4),
         ("orderings", (6 * 2 + 3) * 15),
