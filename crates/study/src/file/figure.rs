@@ -404,6 +404,9 @@ pub struct Figure {
     pub sizes: Vec<u64>,
     /// Labels of policies and names of bounds.
     pub policies: Vec<String>,
+    /// Labels of what it is about: a part of the study with none of them has no such figure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub about: Vec<String>,
     /// Label of the latency model; the first of the study if `None`.
     pub latency: Option<String>,
     /// Label of the policy that the others are divided by.
@@ -429,6 +432,7 @@ impl Figure {
             workloads: Vec::new(),
             sizes: Vec::new(),
             policies: Vec::new(),
+            about: Vec::new(),
             latency: None,
             baseline: None,
             checks: Vec::new(),

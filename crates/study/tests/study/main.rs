@@ -6,6 +6,7 @@ mod devices;
 mod grids;
 mod kept;
 mod latency;
+mod part;
 mod refusals;
 mod report;
 mod run;
