@@ -176,6 +176,7 @@ study|part-about|report/part.rs|s/figure\.about\.iter\(\)\.all\(lacks\)/figure.a
 study|part-empty|report/part.rs|s/if part\.policies\.is_empty\(\)/if part.policies.len() > 999/|a figure of which nothing is left does not show all
 study|part-published|report/part.rs|s/ && !is_gone\(&one\.policies, &policies\)//|a published number goes with its policies
 study|part-strangers|status.rs|s/if options\.is_part\(\) \{ 0 \} else \{ others\.len\(\) \}/others.len()/|results of workloads and policies that nobody asked for are no strangers
+study|area-reads|report/metric.rs|s/accessed\.of\(one\.reads, one\.writes\)/one.reads + one.writes/|a hit ratio of reads in an area counts reads
 volume|spare-young|volume/log/trims.rs|s/Trim::Spare if self\.now < since \+ SPARE_AGE => Way::Wait,//|a file is told of log segments that stay free
 volume|spare-never|volume/log/trims.rs|s/if !stays_free => Way::Free/if !stays_free || self.now > since => Way::Free/|a file is told of them in the end
 volume|journal-cleaned|volume/cleaner/victim.rs|s/ && !self\.journal\.protects\(segment\)//|the cleaner leaves the ring of a journal alone

@@ -151,7 +151,7 @@ impl Study {
         let columns = columns().iter().map(|column| column.name.as_str());
         let (columns, more) = match self.devices {
             Some(_) => (Some(columns), ", or a number of a result such as latency_ns.write.p99"),
-            None => (None, ""),
+            None => (None, ", or a hit ratio in an area of a policy such as total_hit_ratio.sorb"),
         };
         let all = own.iter().copied().chain(columns.into_iter().flatten());
         let hint =

@@ -1,5 +1,6 @@
 //! Studies from file to results.
 
+mod areas;
 mod checks;
 mod common;
 mod devices;
