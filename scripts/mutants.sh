@@ -169,6 +169,14 @@ study|published-sizes|file/published.rs|s/\(self\.sizes\.is_empty\(\) \|\| self\
 study|published-places|file/published.rs|s/among\(&self\.workloads, workload\)/among(\&self.workloads, self.workloads.first().map_or(workload, |first| first))/|a published number is about its workloads alone
 study|verify-blind|verify.rs|s/if kept != found && /if kept.len() > 999 \&\& /|a number that is not what the table says is told
 study|verify-sample|verify.rs|s/take\(count\.unwrap_or\(usize::MAX\)\)/take(usize::MAX)/|a sample has as many points as asked
+study|part-policies|report/part.rs|s/self\.options\.has_workload\(workload\) && self\.options\.has_policy\(label\)/self.options.has_workload(workload) \&\& !label.is_empty()/|a check that needs policies which a part leaves out is left out
+study|part-places|report/part.rs|s/self\.options\.has_workload\(workload\) && self\.options\.has_policy\(label\)/!workload.is_empty() \&\& self.options.has_policy(label)/|and so is one that needs other workloads
+study|part-average|report/part.rs|s/own\.all\(\|name\|/own.any(|name|/|an average needs all of its workloads
+study|part-about|report/part.rs|s/figure\.about\.iter\(\)\.all\(lacks\)/figure.about.iter().any(lacks)/|one policy that a figure is about is enough
+study|part-empty|report/part.rs|s/if part\.policies\.is_empty\(\)/if part.policies.len() > 999/|a figure of which nothing is left does not show all
+study|part-published|report/part.rs|s/ && !is_gone\(&one\.policies, &policies\)//|a published number goes with its policies
+study|part-strangers|status.rs|s/if options\.is_part\(\) \{ 0 \} else \{ others\.len\(\) \}/others.len()/|results of workloads and policies that nobody asked for are no strangers
+study|area-reads|report/metric.rs|s/accessed\.of\(one\.reads, one\.writes\)/one.reads + one.writes/|a hit ratio of reads in an area counts reads
 volume|spare-young|volume/log/trims.rs|s/Trim::Spare if self\.now < since \+ SPARE_AGE => Way::Wait,//|a file is told of log segments that stay free
 volume|spare-never|volume/log/trims.rs|s/if !stays_free => Way::Free/if !stays_free || self.now > since => Way::Free/|a file is told of them in the end
 volume|journal-cleaned|volume/cleaner/victim.rs|s/ && !self\.journal\.protects\(segment\)//|the cleaner leaves the ring of a journal alone

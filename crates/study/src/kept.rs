@@ -194,7 +194,7 @@ pub fn read(study: &Study, options: &Options, path: &Path) -> Result<Table, Stud
         }
     }
     // Rows of workloads and policies that nobody asked for are no strangers.
-    if options.only.is_empty() && options.policies.is_empty() {
+    if !options.is_part() {
         table.strangers = lines.len() - own.len();
     }
     Ok(table)

@@ -34,9 +34,10 @@ mod verify;
 pub use error::{Fault, StudyError};
 pub use export::columns_markdown;
 pub use file::{
-    Base, Bound, Check, Claim, Comparison, Coordinate, DeviceChoice, DeviceLoad, Devices, Figure,
-    FigureKind, GridText, Headline, Input, Metric, OWN_AXES, PolicyChoice, Published,
-    PublishedRange, Source, Study, Subject, Term, Verdict, WarmUp, Workload, keep_grid,
+    Accessed, AreaRatio, Base, Bound, Check, Claim, Comparison, Coordinate, DeviceChoice,
+    DeviceLoad, Devices, Figure, FigureKind, GridText, Headline, Input, Metric, OWN_AXES,
+    PolicyChoice, Published, PublishedRange, Source, Study, Subject, Term, Verdict, WarmUp,
+    Workload, keep_grid,
 };
 pub use kept::{Table, read as read_table, table};
 pub use latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};

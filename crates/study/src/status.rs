@@ -15,7 +15,8 @@ pub struct Status {
     pub study: String,
     /// Per workload, in the order of the study.
     pub workloads: Vec<WorkloadStatus>,
-    /// Stored results that belong to no point of the study as it is now.
+    /// Stored results that belong to no point of the study as it is now; 0 for a part of the study,
+    /// which does not know.
     pub strangers: usize,
     /// Stored results of this study that other commits of the program computed.
     pub other_commits: usize,
@@ -59,7 +60,8 @@ pub fn status(study: &Study, options: &Options) -> Result<Status, StudyError> {
         schema: "onefold.study_status/1",
         study: study.name.clone(),
         workloads,
-        strangers: others.len(),
+        // Results of workloads and policies that nobody asked for are no strangers.
+        strangers: if options.is_part() { 0 } else { others.len() },
         other_commits: mine.iter().filter(other_commit).count(),
     })
 }

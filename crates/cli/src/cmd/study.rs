@@ -57,7 +57,7 @@ pub(crate) struct Common {
     /// `export` wrote
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
-    /// Only this workload (may be given often)
+    /// Only this workload (may be given often); averages and checks that need others are left out, and so with --policy
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Only this policy or bound, by its label (may be given often)
@@ -113,10 +113,10 @@ impl QuestionArgs {
         })
     }
 
-    /// What the rows say: the answer to what was asked, or the figures of the study.
-    fn report(&self, study: &File, rows: &[Row]) -> Result<Report, CliError> {
+    /// What the rows say: the answer to what was asked, or the figures of the part of the study that is meant.
+    fn report(&self, study: &File, options: &Options, rows: &[Row]) -> Result<Report, CliError> {
         if !self.is_asked() {
-            return Ok(Report::new(study, rows));
+            return Ok(Report::of_part(study, options, rows));
         }
         Ok(Report::answer(study, rows, &self.question(study)?)?)
     }
@@ -209,34 +209,39 @@ impl Common {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The study and its results, of which there are some.
-    fn results(&self, global: &Global) -> Result<(File, Vec<Row>), CliError> {
-        let (study, rows, place) = match &self.results {
+    /// The study, what of it is meant, and the results of that, of which there are some.
+    fn results(&self, global: &Global) -> Result<(File, Options, Vec<Row>), CliError> {
+        let (study, options) = self.load(global)?;
+        let (rows, place) = match &self.results {
             Some(path) if kept::is_table(path) => {
-                let (study, table) = self.table(path, global)?;
-                (study, table.rows, path.clone())
+                (kept::read(path, (&study, &options), global)?.rows, path)
             }
-            _ => {
-                let (study, options) = self.load(global)?;
-                let rows = onefold_study::rows(&study, &options)?;
-                (study, rows, options.folder)
-            }
+            _ => (onefold_study::rows(&study, &options)?, &options.folder),
         };
         if rows.is_empty() {
             let text = format!("no results of this study are in {}", place.display());
             return Err(CliError::new(Exit::Failed, "study::no_results", text)
                 .help("`onefold study run` first, or name their folder with --results"));
         }
-        Ok((study, rows))
+        Ok((study, options, rows))
     }
 
     fn check(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let (study, rows) = self.results(global)?;
-        let checks = Report::new(&study, &rows).checks;
-        if checks.is_empty() {
+        let (study, options, rows) = self.results(global)?;
+        if study.checks.is_empty() {
             let text = format!("{} has no [[check]]", study.path.display());
             return Err(CliError::new(Exit::Infeasible, "study::no_checks", text)
                 .help("add claims about its numbers, as studies/orderings.toml has"));
+        }
+        let Report { checks, left_out, .. } = Report::of_part(&study, &options, &rows);
+        let left_out = left_out.of_checks();
+        if checks.is_empty() {
+            let text = format!("no check is left: {left_out}");
+            return Err(CliError::new(Exit::Usage, "study::no_checks", text)
+                .help("name more workloads and policies, or none"));
+        }
+        if !left_out.is_nothing() {
+            global.say(left_out);
         }
         global.emit(&match global.format() {
             Format::Json => json(&checks),
@@ -271,8 +276,8 @@ impl ReportArgs {
         if is_page {
             global.expect_page_can_go()?;
         }
-        let (study, rows) = self.common.results(global)?;
-        let report = self.question.report(&study, &rows)?;
+        let (study, options, rows) = self.common.results(global)?;
+        let report = self.question.report(&study, &options, &rows)?;
         if let Some(folder) = &self.figures {
             kept::draw(folder, (&study, &rows, &report), global)?;
         }
@@ -319,7 +324,7 @@ fn carry_out(
     tell(&summary, options, global);
     let text = match global.format() {
         Format::Json => json(&summary.to_json(study, &options.program)),
-        Format::Table => report::text(&question.report(study, &summary.rows)?),
+        Format::Table => report::text(&question.report(study, options, &summary.rows)?),
     };
     // -o is the folder here: the result itself goes to standard output.
     if !(global.quiet && global.format() == Format::Table) {

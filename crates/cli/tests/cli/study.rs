@@ -128,7 +128,6 @@ fn the_studies_of_the_repository_are_valid() {
     let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-such-results");
     for (study, left) in [
         ("jeong2021", 14 * 22 * 5),
-        ("jeong2021-rivals", 14 * 6 * 5),
         ("jeong2021-small", 15 * 22 * 2),
         ("jeong2021-latency", 5 * 5 * 2),
         ("jeong2021-reads", 52 * 5 * 2),
@@ -208,6 +207,102 @@ fn check_compares_with_what_the_study_says() {
     let wrong = onefold(&folder, "check wrong.toml");
     assert_eq!(wrong.status.code(), Some(3), "{}", message(&wrong));
     assert!(message(&wrong).contains("`lruu` has no target_hit_ratio"));
+}
+
+const PART: &str = "--only A --policy lru --policy alone";
+
+/// Two workloads, two checks and two figures; `part` has the results of [`PART`], and `all` those of all points.
+fn ran_in_parts(name: &str) -> PathBuf {
+    let folder = folder(name);
+    let second = STUDY.split_once("[[workload]]").unwrap().1.replacen("\"A\"", "\"B\"", 1);
+    // Equal workloads would be one point.
+    let second = second.replacen("requests=10k", "requests=11k", 1);
+    let check = |id: &str, claim: &str| {
+        format!(
+            "[[check]]\nid = \"{id}\"\ntext = \"Words.\"\nmetric = \"target_hit_ratio\"\n\
+             workloads = [\"A\"]\nclaims = [\"{claim}\"]\n"
+        )
+    };
+    let checks = check("X1", "alone >= lru") + &check("X2", "two levels >= 0 * alone");
+    let figures = "[[figure]]\nmetric = \"target_hit_ratio\"\n[[figure]]\ntitle = \"Levels\"\n\
+        metric = \"total_hit_ratio\"\nabout = [\"two levels\"]\n";
+    let study = format!("{STUDY}\n[[workload]]{second}\n{checks}{figures}");
+    fs::write(folder.join("demo.toml"), study).unwrap();
+    let ran = onefold(&folder, &format!("run demo.toml --results part {PART}"));
+    assert!(message(&ran).starts_with("4 points computed (0 failed), 0 were there"));
+    let said = stdout(&ran);
+    assert!(!said.contains("two levels") && !said.contains("min-alone"), "{said}");
+    fs::write(folder.join("said"), said).unwrap();
+    stdout(&onefold(&folder, "run demo.toml --results all --quiet"));
+    let export = |results: &str, options: &str| {
+        let arguments = format!("export demo.toml --results {results} {options}");
+        fs::write(folder.join(format!("{results}.csv")), stdout(&onefold(&folder, &arguments)))
+    };
+    export("part", PART).unwrap();
+    export("all", "").unwrap();
+    folder
+}
+
+/// Each command takes the same part, from results of the part as from results of all points. Before, `check` asked for what the
+/// options left out, and `status` counted that as results of other versions.
+#[test]
+fn a_part_of_a_study_is_the_same_to_every_command() {
+    let folder = ran_in_parts("study-part");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let (said, export) = (read("said"), read("part.csv"));
+    assert_eq!(export.lines().count(), 5);
+    let line = "need what --only and --policy leave out";
+    assert!(said.ends_with(&format!("\n1 figure and 1 check {line}\n")), "{said}");
+    for results in ["part", "all", "part.csv", "all.csv"] {
+        let in_part = |command: &str| {
+            onefold(&folder, &format!("{command} demo.toml --results {results} {PART}"))
+        };
+        assert_eq!(stdout(&in_part("report --format table")), said, "{results}");
+        let check = in_part("check");
+        let told = message(&check);
+        assert!(stdout(&check).starts_with("X1 holds (2 of 2 hold)"), "{results}: {told}");
+        assert!(!stdout(&check).contains("X2"));
+        let left_out = "1 check needs what --only and --policy leave out";
+        assert_eq!(told, format!("{left_out} all 1 checks come out as expected"), "{results}");
+        let json = stdout(&in_part("report --format json"));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let counts = serde_json::json!({"figures": 1, "headlines": 0, "checks": 1});
+        assert_eq!(json["left_out"], counts, "{results}");
+        let drawn = in_part("report --figures drawn");
+        assert_eq!(message(&drawn), format!("1 figures: drawn 1 figure and 1 check {line}"));
+        if results.ends_with("csv") {
+            let told = message(&in_part("verify"));
+            assert!(told.starts_with("4 points were run again: all "), "{told}");
+        } else {
+            assert_eq!(stdout(&in_part("export")), export, "{results}");
+            let status = stdout(&in_part("status"));
+            let expected = "A                     4      0      0  0 seconds\n";
+            assert!(status.ends_with(expected), "{status}");
+        }
+    }
+}
+
+/// What nobody computed stays an error, and a part without any check is no success.
+#[test]
+fn a_part_that_lacks_points_is_told() {
+    let folder = ran_in_parts("study-part-lacks");
+    for (arguments, expected) in [
+        ("check part", "1 of 2 checks do not come out as expected: X2"),
+        ("check part.csv", "12 points of the study are not in part.csv"),
+        ("check part --only A", "1 of 2 checks do not come out as expected: X2"),
+        ("check part --policy two", "--policy is `two`, expected a policy or bound of the study"),
+        (
+            "check all --only B",
+            "no check is left: 2 checks need what --only and --policy leave out",
+        ),
+        ("check part --only B", "no results of this study are in part"),
+        ("verify part.csv --only B", "part.csv has no numbers of the chosen points"),
+    ] {
+        let (command, rest) = arguments.split_once(' ').unwrap();
+        let refused = onefold(&folder, &format!("{command} demo.toml --results {rest}"));
+        assert!(!refused.status.success(), "{arguments}");
+        assert!(message(&refused).contains(expected), "{arguments}: {}", message(&refused));
+    }
 }
 
 /// A grid without a file: it is run once, reported from its folder, and leaves what is not its own alone.

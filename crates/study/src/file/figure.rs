@@ -4,6 +4,7 @@ use onefold_sim::result::{Column, ColumnKind, column};
 use serde::{Serialize, Serializer};
 
 use super::Published;
+use super::area::{Accessed, AreaRatio};
 
 /// How a figure shows its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -40,6 +41,8 @@ impl FigureKind {
 pub enum Metric {
     /// Runs of the simulator: a number by its name in the result, such as `latency_ns.write.p99`.
     Column(&'static Column),
+    /// Hits in one area of a policy per page accessed.
+    Area(&'static AreaRatio),
     /// Hits per page accessed by the target.
     TargetHitRatio,
     /// Hits per page accessed by anyone.
@@ -158,11 +161,12 @@ impl Metric {
         Self::StalePages,
     ];
 
-    /// The metric of that name: one of [`Metric::ALL`], or a number of a result of the simulator.
+    /// The metric of that name: one of [`Metric::ALL`], a hit ratio in an area, or a number of a
+    /// result of the simulator.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         let own = Self::ALL.into_iter().find(|metric| metric.name() == name);
-        own.or_else(|| {
+        own.or_else(|| AreaRatio::find(name).map(Self::Area)).or_else(|| {
             let column = column(name)?;
             matches!(column.kind, ColumnKind::Count | ColumnKind::Real)
                 .then_some(Self::Column(column))
@@ -174,10 +178,11 @@ impl Metric {
     pub fn name(self) -> &'static str {
         match self {
             Self::Column(column) => &column.name,
-            Self::TargetHitRatio => "target_hit_ratio",
-            Self::TotalHitRatio => "total_hit_ratio",
-            Self::TargetReadHitRatio => "target_read_hit_ratio",
-            Self::TargetWriteHitRatio => "target_write_hit_ratio",
+            Self::Area(ratio) => &ratio.name,
+            Self::TargetHitRatio => Accessed::Target.names().0,
+            Self::TotalHitRatio => Accessed::All.names().0,
+            Self::TargetReadHitRatio => Accessed::TargetReads.names().0,
+            Self::TargetWriteHitRatio => Accessed::TargetWrites.names().0,
             Self::TargetLatency => "target_latency",
             Self::TotalLatency => "total_latency",
             Self::PagesProgrammed => "pages_programmed",
@@ -219,10 +224,11 @@ impl Metric {
     pub fn title(self) -> &'static str {
         match self {
             Self::Column(column) => &column.name,
-            Self::TargetHitRatio => "hit ratio of the target",
-            Self::TotalHitRatio => "hit ratio of all tenants",
-            Self::TargetReadHitRatio => "read hit ratio of the target",
-            Self::TargetWriteHitRatio => "write hit ratio of the target",
+            Self::Area(ratio) => &ratio.title,
+            Self::TargetHitRatio => Accessed::Target.names().1,
+            Self::TotalHitRatio => Accessed::All.names().1,
+            Self::TargetReadHitRatio => Accessed::TargetReads.names().1,
+            Self::TargetWriteHitRatio => Accessed::TargetWrites.names().1,
             Self::TargetLatency => "mean latency of the target",
             Self::TotalLatency => "mean latency of all tenants",
             Self::PagesProgrammed | Self::FlashPages => "pages programmed",
@@ -371,13 +377,16 @@ impl Metric {
     /// Whether it needs a target.
     #[must_use]
     pub const fn is_of_target(self) -> bool {
-        matches!(
-            self,
-            Self::TargetHitRatio
-                | Self::TargetReadHitRatio
-                | Self::TargetWriteHitRatio
-                | Self::TargetLatency
-        )
+        match self {
+            Self::Area(ratio) => ratio.accessed.is_of_target(),
+            _ => matches!(
+                self,
+                Self::TargetHitRatio
+                    | Self::TargetReadHitRatio
+                    | Self::TargetWriteHitRatio
+                    | Self::TargetLatency
+            ),
+        }
     }
 }
 
@@ -404,6 +413,9 @@ pub struct Figure {
     pub sizes: Vec<u64>,
     /// Labels of policies and names of bounds.
     pub policies: Vec<String>,
+    /// Labels of what it is about: a part of the study with none of them has no such figure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub about: Vec<String>,
     /// Label of the latency model; the first of the study if `None`.
     pub latency: Option<String>,
     /// Label of the policy that the others are divided by.
@@ -429,6 +441,7 @@ impl Figure {
             workloads: Vec::new(),
             sizes: Vec::new(),
             policies: Vec::new(),
+            about: Vec::new(),
             latency: None,
             baseline: None,
             checks: Vec::new(),

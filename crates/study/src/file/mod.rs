@@ -1,5 +1,6 @@
 //! The study file: what is to be compared.
 
+mod area;
 mod axis;
 mod check;
 mod devices;
@@ -22,6 +23,7 @@ use onefold_units::convert::narrow;
 
 use crate::latency::{LatencyChoice, LatencyModel};
 
+pub use area::{Accessed, AreaRatio};
 pub use axis::{Coordinate, OWN_AXES};
 pub use check::{Check, Claim, Comparison, Term, Verdict};
 pub use devices::{Base, DeviceChoice, DeviceLoad, Devices};
@@ -152,6 +154,8 @@ impl Bound {
     #[must_use]
     pub const fn applies(self, metric: Metric) -> bool {
         match self {
+            // They have other areas than policies, or none.
+            _ if matches!(metric, Metric::Area(_)) => false,
             // Those of latencies are no bounds, but what perfect foresight of hits would give.
             Self::Alone | Self::MinAlone => metric.is_of_target(),
             Self::MinW => matches!(metric, Metric::PagesProgrammed | Metric::Absorption),

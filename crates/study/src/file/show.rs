@@ -19,6 +19,7 @@ const FIGURE: Keys = Keys {
         "workloads",
         "sizes",
         "policies",
+        "about",
         "baseline",
         "checks",
         "published",
@@ -50,6 +51,11 @@ fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
     let bounds = parsed.bounds.iter().map(|bound| bound.name());
     let labels: Vec<&str> = policies(parsed).chain(bounds).collect();
     let ids: Vec<&str> = parsed.checks.iter().map(|check| check.id.as_str()).collect();
+    let policies = table.or("policies", Vec::new(), |field| field.names_of(&labels))?;
+    let shown: Vec<&str> = match policies.as_slice() {
+        [] => labels.clone(),
+        some => some.iter().map(String::as_str).collect(),
+    };
     let figure = Figure {
         title: table.or("title", whole.title.clone(), Field::name)?,
         note: table.or("note", String::new(), text)?,
@@ -58,9 +64,10 @@ fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
         workloads: workloads(table, parsed)?,
         sizes: sizes(table, parsed)?,
         latency: latency(table, whole.metric, parsed)?,
-        policies: table.or("policies", Vec::new(), |field| field.names_of(&labels))?,
+        about: table.or("about", Vec::new(), |field| field.names_of(&shown))?,
         baseline: table.get("baseline").map(|field| field.one_of(&labels)).transpose()?,
         checks: table.or("checks", Vec::new(), |field| field.names_of(&ids))?,
+        policies,
         ..whole
     };
     if figure.kind == FigureKind::Series && !figure.metric.is_over_time() {
@@ -144,7 +151,7 @@ impl Study {
         let columns = columns().iter().map(|column| column.name.as_str());
         let (columns, more) = match self.devices {
             Some(_) => (Some(columns), ", or a number of a result such as latency_ns.write.p99"),
-            None => (None, ""),
+            None => (None, ", or a hit ratio in an area of a policy such as total_hit_ratio.sorb"),
         };
         let all = own.iter().copied().chain(columns.into_iter().flatten());
         let hint =

@@ -64,8 +64,21 @@ impl CheckData {
     }
 }
 
-pub(super) fn checks(study: &Study, rows: &[Row]) -> Vec<CheckData> {
-    study.checks.iter().map(|check| judge(study, rows, check)).collect()
+pub(super) fn checks(study: &Study, rows: &[Row], checks: &[Check]) -> Vec<CheckData> {
+    checks.iter().map(|check| judge(study, rows, check)).collect()
+}
+
+/// Every number that a check compares: its workload, and the label of its policy or bound.
+pub(super) fn compared<'a>(study: &'a Study, check: &'a Check) -> Vec<(&'a str, &'a str)> {
+    let number = |(workload, term): (&'a Workload, &'a Term)| {
+        let workload = term.workload.as_deref().unwrap_or(&workload.name);
+        Some((workload, term.label.as_deref()?))
+    };
+    let of_claim = |claim: &'a Claim| {
+        let places = places(study, check, claim).into_iter();
+        places.flat_map(move |(workload, _)| claim.terms().map(move |term| (workload, term)))
+    };
+    check.claims.iter().flat_map(of_claim).filter_map(number).collect()
 }
 
 fn judge(study: &Study, rows: &[Row], check: &Check) -> CheckData {

@@ -96,8 +96,8 @@ pub(crate) fn shown_figures(study: &Study) -> Vec<Figure> {
     default.map(Figure::of).into_iter().filter(applies).collect()
 }
 
-pub(super) fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
-    shown_figures(study).iter().map(|figure| data(study, rows, figure)).collect()
+pub(super) fn figures(study: &Study, rows: &[Row], figures: &[Figure]) -> Vec<Data> {
+    figures.iter().map(|figure| data(study, rows, figure)).collect()
 }
 
 fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {

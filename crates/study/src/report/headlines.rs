@@ -109,8 +109,8 @@ impl Ratios {
     }
 }
 
-pub(super) fn headlines(study: &Study, rows: &[Row]) -> Vec<HeadlineData> {
-    study.headlines.iter().map(|headline| data(study, rows, headline)).collect()
+pub(super) fn headlines(study: &Study, rows: &[Row], headlines: &[Headline]) -> Vec<HeadlineData> {
+    headlines.iter().map(|headline| data(study, rows, headline)).collect()
 }
 
 fn data(study: &Study, rows: &[Row], headline: &Headline) -> HeadlineData {

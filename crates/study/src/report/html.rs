@@ -33,12 +33,13 @@ pub fn html(study: &Study, rows: &[Row], report: &Report) -> String {
             head.element("h1", &[], &study.name);
             head.element("p", &[("class", &"note")], &study.description);
             head.element("p", &[("class", &"note")], &facts(study, rows));
-            if !study.bounds.is_empty() {
-                let names = study.bounds.iter().map(|bound| (bound.name(), bound.about()));
-                let names: Vec<String> =
-                    names.map(|(name, about)| format!("{name} ({about})")).collect();
-                let text = format!("Lines across the bars: {}.", names.join(", "));
+            let bounds = bounds(study, report);
+            if !bounds.is_empty() {
+                let text = format!("Lines across the bars: {}.", bounds.join(", "));
                 head.element("p", &[("class", &"note")], &text);
+            }
+            if !report.left_out.is_nothing() {
+                head.element("p", &[("class", &"note")], &format!("{}.", report.left_out));
             }
         });
         if let Some(ranking) = &report.ranking {
@@ -54,6 +55,16 @@ pub fn html(study: &Study, rows: &[Row], report: &Report) -> String {
             beside::checks(page, &report.checks);
         }
     })
+}
+
+/// What the bounds are that figures show.
+fn bounds(study: &Study, report: &Report) -> Vec<String> {
+    let is_shown = |name: &str| {
+        let mut shown = report.figures.iter().flat_map(|data| &data.bounds);
+        shown.any(|other| other == name)
+    };
+    let bounds = study.bounds.iter().filter(|bound| is_shown(bound.name()));
+    bounds.map(|bound| format!("{} ({})", bound.name(), bound.about())).collect()
 }
 
 fn facts(study: &Study, rows: &[Row]) -> String {

@@ -5,7 +5,7 @@ use onefold_units::convert::float;
 
 use serde_json::Value;
 
-use crate::file::Metric;
+use crate::file::{AreaRatio, Metric};
 use crate::row::{AccessRow, ratio};
 use crate::series::Windows;
 use crate::{Row, TenantRow};
@@ -26,6 +26,7 @@ pub(crate) fn metric(row: &Row, metric: Metric) -> Option<f64> {
         return row.result.as_ref().and_then(|run| of_run(run, metric));
     }
     match metric {
+        Metric::Area(ratio) => in_area(row, ratio),
         Metric::TargetHitRatio | Metric::TotalHitRatio => share(
             sum(|tenant| total([tenant.reads.hits, tenant.writes.hits])),
             sum(|tenant| total([tenant.reads.pages, tenant.writes.pages])),
@@ -46,6 +47,18 @@ pub(crate) fn metric(row: &Row, metric: Metric) -> Option<f64> {
         }
         _ => None,
     }
+}
+
+/// Hits in an area per page accessed; `None` if the policy has no such area.
+fn in_area(row: &Row, wanted: &AreaRatio) -> Option<f64> {
+    let AreaRatio { accessed, area, .. } = wanted;
+    let counts = |tenant: &&TenantRow| tenant.target || !accessed.is_of_target();
+    let tenants = || row.tenants.iter().filter(counts);
+    let areas = || tenants().flat_map(|tenant| &tenant.area_hits).filter(|one| one.name == *area);
+    areas().next()?;
+    let hits = total(areas().map(|one| accessed.of(one.reads, one.writes)));
+    let pages = total(tenants().map(|one| accessed.of(one.reads.pages, one.writes.pages)));
+    (pages > 0).then(|| ratio(hits, pages))
 }
 
 fn of_run(run: &RunResult, metric: Metric) -> Option<f64> {

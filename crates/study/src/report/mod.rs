@@ -9,6 +9,7 @@ mod html;
 mod line_plots;
 mod metric;
 mod over_time;
+mod part;
 mod pictures;
 mod ranking;
 mod ranking_tables;
@@ -22,6 +23,7 @@ pub use data::{Data, Group, Point};
 pub use headlines::{HeadlineData, Ratios, Versus};
 pub use html::html;
 pub(crate) use metric::metric as metric_of;
+pub use part::LeftOut;
 pub use pictures::{Picture, pictures};
 pub(crate) use ranking::usual_metrics;
 pub use ranking::{Marginal, MarginalValue, Mean, Question, Ranked, Ranking};
@@ -34,7 +36,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::file::{Devices, Metric};
-use crate::{Row, Study, StudyError};
+use crate::{Options, Row, Study, StudyError};
+use part::Shown;
 
 /// What a study came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,20 +51,37 @@ pub struct Report {
     pub headlines: Vec<HeadlineData>,
     /// What became of the checks.
     pub checks: Vec<CheckData>,
+    /// What a part of a study cannot show.
+    #[serde(skip_serializing_if = "LeftOut::is_nothing")]
+    pub left_out: LeftOut,
 }
 
 impl Report {
     /// What rows say about a study; numbers without a row are missing.
     #[must_use]
     pub fn new(study: &Study, rows: &[Row]) -> Self {
+        Self::of(study, rows, &Shown::new(study), LeftOut::default())
+    }
+
+    /// What rows say about the part of a study that options name. Figures have no place for other
+    /// workloads and policies; averages and checks that need them are left out. Numbers of the part
+    /// without a row are missing.
+    #[must_use]
+    pub fn of_part(study: &Study, options: &Options, rows: &[Row]) -> Self {
+        let (shown, left_out) = Shown::of_part(study, options);
+        Self::of(study, rows, &shown, left_out)
+    }
+
+    fn of(study: &Study, rows: &[Row], shown: &Shown, left_out: LeftOut) -> Self {
         let is_grid = study.devices.as_ref().is_some_and(Devices::is_grid);
         // Without an axis that is asked for, nothing can fail.
         let ranking = is_grid.then(|| Ranking::new(study, rows, &Question::default()).ok());
         Self {
             ranking: ranking.flatten(),
-            figures: data::figures(study, rows),
-            headlines: headlines::headlines(study, rows),
-            checks: checks::checks(study, rows),
+            figures: data::figures(study, rows, &shown.figures),
+            headlines: headlines::headlines(study, rows, &shown.headlines),
+            checks: checks::checks(study, rows, &shown.checks),
+            left_out,
         }
     }
 }
@@ -73,7 +93,8 @@ impl Report {
     /// As [`Ranking::new`].
     pub fn answer(study: &Study, rows: &[Row], question: &Question) -> Result<Self, StudyError> {
         let ranking = Some(Ranking::new(study, rows, question)?);
-        Ok(Self { ranking, figures: Vec::new(), headlines: Vec::new(), checks: Vec::new() })
+        let (figures, headlines, checks) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { ranking, figures, headlines, checks, left_out: LeftOut::default() })
     }
 }
 

@@ -7,7 +7,8 @@ use super::value::{place_name, size_name};
 use super::{CheckData, Data, HeadlineData, Point, Report, ranking_tables};
 use crate::file::{Check, Verdict};
 
-/// All figures, each as one table per workload: policies down, sizes across; then averages and checks.
+/// All figures, each as one table per workload: policies down, sizes across; then averages, checks,
+/// and a line of what a part of a study leaves out.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut out = report.ranking.as_ref().map_or_else(String::new, ranking_tables::text);
@@ -35,6 +36,9 @@ pub fn text(report: &Report) -> String {
     if !report.checks.is_empty() {
         out.push('\n');
         out.push_str(&checks(&report.checks));
+    }
+    if !report.left_out.is_nothing() {
+        line(&mut out, &format!("\n{}", report.left_out));
     }
     out
 }

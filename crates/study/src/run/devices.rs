@@ -36,7 +36,7 @@ pub(super) fn job<'a>(
     let mut points = Vec::new();
     for (subject, bytes) in study.points(workload) {
         let Subject::Device(device) = subject else { continue };
-        if !options.policies.is_empty() && !options.policies.contains(&study.label(&subject)) {
+        if !options.has_policy(&study.label(&subject)) {
             continue;
         }
         let config = devices.config((at, device.into()), bytes)?;

@@ -25,9 +25,9 @@ use work::{WarmUps, Work};
 pub struct Options {
     /// Worker threads.
     pub threads: usize,
-    /// Names of the workloads; all if empty.
+    /// Names of the workloads, which make a part of the study; all if empty.
     pub only: Vec<String>,
-    /// Labels of the policies and names of the bounds; all if empty.
+    /// Labels of the policies and names of the bounds, likewise; all if empty.
     pub policies: Vec<String>,
     /// Part of every workload to run, above 0 and at most 1.
     pub scale: f64,
@@ -58,6 +58,24 @@ impl Options {
                 commit: String::new(),
             },
         }
+    }
+}
+
+impl Options {
+    /// Whether only some workloads or policies are meant.
+    #[must_use]
+    pub const fn is_part(&self) -> bool {
+        !(self.only.is_empty() && self.policies.is_empty())
+    }
+
+    /// Whether a workload is meant, by its name.
+    pub(crate) fn has_workload(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|other| other == name)
+    }
+
+    /// Whether a policy, device or bound is meant, by its name in figures.
+    pub(crate) fn has_policy(&self, label: &str) -> bool {
+        self.policies.is_empty() || self.policies.iter().any(|other| other == label)
     }
 }
 
@@ -125,8 +143,7 @@ pub(crate) fn jobs<'a>(study: &'a Study, options: &Options) -> Result<Vec<Job<'a
         let known: Vec<&str> = study.workloads.iter().map(|w| w.name.as_str()).collect();
         return Err(StudyError::Only { found: found.clone(), known: known.join(", ") });
     }
-    let chosen =
-        |workload: &&Workload| options.only.is_empty() || options.only.contains(&workload.name);
+    let chosen = |workload: &&Workload| options.has_workload(&workload.name);
     if let Some(devices) = &study.devices {
         if options.scale < 1.0 {
             return Err(StudyError::ScaleOfDevices);
@@ -141,9 +158,7 @@ pub(crate) fn jobs<'a>(study: &'a Study, options: &Options) -> Result<Vec<Job<'a
             let key = key(study, &device, &plan, (&subject, bytes), &options.program.version);
             Point { subject, bytes, seed: study.seed, key }
         };
-        let wanted = |(subject, _): &(Subject, u64)| {
-            options.policies.is_empty() || options.policies.contains(&study.label(subject))
-        };
+        let wanted = |(subject, _): &(Subject, u64)| options.has_policy(&study.label(subject));
         let points = study.points(workload).into_iter().filter(wanted).map(point).collect();
         Ok(Job { workload, plan, points })
     };

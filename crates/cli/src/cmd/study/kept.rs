@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use onefold_study::report::{Report, pictures};
-use onefold_study::{Control, Row, Study as File, Table, Verified, read_table, table, verify};
+use onefold_study::{
+    Control, Options, Row, Study as File, Table, Verified, read_table, table, verify,
+};
 
 use super::{Common, program, with_threads};
 use crate::error::{CliError, Exit, written};
@@ -44,26 +46,6 @@ impl Common {
         }
     }
 
-    /// The table that `--results` names, and what is to be known of it.
-    pub(super) fn table(&self, path: &Path, global: &Global) -> Result<(File, Table), CliError> {
-        let (study, options) = self.load(global)?;
-        let table = read_table(&study, &options, path)?;
-        let shown = path.display();
-        if !table.absent.is_empty() {
-            let names = table.absent.join(", ");
-            global.say(format_args!("{shown} has no column {names}: write it again with export"));
-        }
-        if table.strangers > 0 {
-            let count = table.strangers;
-            global
-                .say(format_args!("{count} rows of {shown} belong to other versions of the study"));
-        }
-        if table.missing > 0 {
-            global.say(format_args!("{} points of the study are not in {shown}", table.missing));
-        }
-        Ok((study, table))
-    }
-
     /// Writes the small table of the results in a folder.
     pub(super) fn export(&self, global: &Global) -> Result<ExitCode, CliError> {
         self.expect_folder("a table is made of all that a run measured")?;
@@ -71,8 +53,7 @@ impl Common {
             let text = "--format is `json`, expected none: the table is CSV";
             return Err(CliError::new(Exit::Usage, "usage::format", text));
         }
-        let (study, rows) = self.results(global)?;
-        let (_, options) = self.load(global)?;
+        let (study, options, rows) = self.results(global)?;
         let (text, missing) = table(&study, &options)?;
         global.write(&text)?;
         if missing > 0 {
@@ -83,6 +64,28 @@ impl Common {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Reads the table that `--results` names, and says what is to be known of it.
+pub(super) fn read(
+    path: &Path,
+    (study, options): (&File, &Options),
+    global: &Global,
+) -> Result<Table, CliError> {
+    let table = read_table(study, options, path)?;
+    let shown = path.display();
+    if !table.absent.is_empty() {
+        let names = table.absent.join(", ");
+        global.say(format_args!("{shown} has no column {names}: write it again with export"));
+    }
+    if table.strangers > 0 {
+        let count = table.strangers;
+        global.say(format_args!("{count} rows of {shown} belong to other versions of the study"));
+    }
+    if table.missing > 0 {
+        global.say(format_args!("{} points of the study are not in {shown}", table.missing));
+    }
+    Ok(table)
 }
 
 /// Writes each figure that is drawn as an SVG file into a folder.
@@ -99,6 +102,9 @@ pub(super) fn draw(
         written(std::fs::write(&path, &picture.svg), &name(&path))?;
     }
     global.say(format_args!("{} figures: {}", pictures.len(), folder.display()));
+    if !report.left_out.is_nothing() {
+        global.say(report.left_out);
+    }
     Ok(())
 }
 
@@ -109,8 +115,8 @@ impl VerifyArgs {
             return Err(CliError::new(Exit::Usage, "study::no_table", text)
                 .help("`onefold study export` writes one"));
         };
-        let (study, table) = self.common.table(path, global)?;
-        let (_, options) = self.common.load(global)?;
+        let (study, options) = self.common.load(global)?;
+        let table = read(path, (&study, &options), global)?;
         let options = with_threads(options, self.threads);
         let count = self.points.and_then(|count| usize::try_from(count).ok());
         let verified = global.interrupt.softly(|interrupt| {
