@@ -24,9 +24,9 @@ seed=${2:-$((RANDOM * 32768 + RANDOM))}
 # distinct crash states there were; CI has 44,175 of them among its tests. Then the volume: cuts at every step of
 # all histories of up to three operations in every mode, with failing requests and backings that lied.
 if [ $budget = full ]; then
-  ONEFOLD_SEEDS=300000 cargo test --release --locked -p onefold-ftl --test power_cut \
+  ONEFOLD_SEEDS=300000 cargo test --release --locked -p onefold-ftl --test ftl \
     -- --nocapture every_cut_of_every_short_history_of_remaps
-  ONEFOLD_SEEDS=25000 cargo test --release --locked -p onefold-volume -p onefold-modes --test crash \
+  ONEFOLD_SEEDS=25000 cargo test --release --locked -p onefold-volume -p onefold-modes --test volume --test modes \
     -- --nocapture --test-threads=1 every_cut_of_every_short_history
 fi
 

@@ -682,12 +682,12 @@ export RUST_BACKTRACE=0
 tests() {
   local chosen seeds=$ONEFOLD_SEEDS
   case "$1" in
-    ftl) chosen=(--lib --test mapping --test power_cut --test unread) ;;
-    ssd) chosen=(--lib --test zns --test buffer) ;;
+    ftl) chosen=(--lib --test ftl) ;;
+    ssd) chosen=(--lib --test ssd) ;;
     buffer) chosen=(--lib --test buffer) ;;
     study) chosen=(--lib --test study) ;;
-    volume) chosen=(--test crash --test model) ;;
-    modes) chosen=(--test crash --test modes) ;;
+    volume) chosen=(--test volume) ;;
+    modes) chosen=(--test modes) ;;
     journal) chosen=(--test journal) ;;
     # Histories on a file take longer than those in memory.
     device) chosen=(--lib --test device) seeds=60 ;;

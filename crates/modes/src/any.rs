@@ -11,7 +11,7 @@ use crate::partitioned;
 ///
 /// # Errors
 /// The geometry cannot work, or the backing failed.
-pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
+pub fn format(backing: &mut dyn Backing, label: &VolumeLabel) -> Result<(), MountError> {
     match label.mode {
         VolumeMode::Log => onefold_volume::format(backing, label),
         VolumeMode::Sung | VolumeMode::Han => partitioned::format(backing, label),
@@ -22,8 +22,8 @@ pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), Mo
 ///
 /// # Errors
 /// It is none, or damaged. Nothing was changed then, unless the backing failed.
-pub fn open<B: Backing>(
-    backing: &mut B,
+pub fn open(
+    backing: &mut dyn Backing,
     blocks: u64,
     options: Options,
 ) -> Result<(Box<dyn Engine>, Recovery), MountError> {
@@ -46,8 +46,8 @@ pub fn open<B: Backing>(
 ///
 /// # Errors
 /// It is none, or damaged.
-pub fn open_read_only<B: Backing>(
-    backing: &mut B,
+pub fn open_read_only(
+    backing: &mut dyn Backing,
     blocks: u64,
     options: Options,
 ) -> Result<(Box<dyn Engine>, Recovery, u64), MountError> {
@@ -70,8 +70,8 @@ pub fn open_read_only<B: Backing>(
 ///
 /// # Errors
 /// There is no volume that could be opened.
-pub fn inspect<B: Backing>(
-    backing: &mut B,
+pub fn inspect(
+    backing: &mut dyn Backing,
     blocks: u64,
     data: bool,
 ) -> Result<Inspection, MountError> {

@@ -77,6 +77,13 @@ impl CutMedia {
         }
     }
 
+    /// An erased medium whose power stays on until it is armed. Tests without cuts may have it as well: a drive is compiled
+    /// once for each kind of medium.
+    #[must_use]
+    pub fn powered(geometry: &Geometry, nvram_bytes: u64) -> Self {
+        Self::new(geometry, nvram_bytes, Power::Device, 0)
+    }
+
     /// Lets power fail at the `after`-th operation from now (0 = the next one). Operations are
     /// programs of slots and headers, erases, NVRAM writes and syncs.
     pub const fn arm(&mut self, after: u64, cut: Cut) {

@@ -125,9 +125,9 @@ impl<B: Backing + ?Sized> Backing for &mut B {
 }
 
 /// Carries out one request of a volume.
-pub fn execute<E: Engine + ?Sized, B: Backing>(
+pub fn execute<E: Engine + ?Sized>(
     volume: &mut E,
-    backing: &mut B,
+    backing: &mut dyn Backing,
     io: Io,
 ) -> Result<(), IoFailed> {
     let at = u64::from(io.at.raw());
@@ -148,7 +148,7 @@ pub fn execute<E: Engine + ?Sized, B: Backing>(
 }
 
 /// Carries out everything that a volume asks for now. Gives the number of requests.
-pub fn drive<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> u64 {
+pub fn drive<E: Engine + ?Sized>(volume: &mut E, backing: &mut dyn Backing, now: Nanos) -> u64 {
     let mut count = 0;
     loop {
         let requests = turn(volume, backing, now);
@@ -160,9 +160,9 @@ pub fn drive<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, no
 }
 
 /// Lets a volume go on once, and carries out what it asks for then.
-pub(crate) fn turn<E: Engine + ?Sized, B: Backing>(
+pub(crate) fn turn<E: Engine + ?Sized>(
     volume: &mut E,
-    backing: &mut B,
+    backing: &mut dyn Backing,
     now: Nanos,
 ) -> u64 {
     let mut count = 0;
@@ -177,7 +177,7 @@ pub(crate) fn turn<E: Engine + ?Sized, B: Backing>(
 
 /// Drives a volume until the checkpoint under way or asked for is over. What it does in the background is left to who uses
 /// it then. `false` if the volume froze without one.
-pub fn settle<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> bool {
+pub fn settle<E: Engine + ?Sized>(volume: &mut E, backing: &mut dyn Backing, now: Nanos) -> bool {
     let (mut now, last) = (now, now + SETTLE_MAX);
     while volume.is_settling() && volume.frozen().is_none() {
         let before = volume.stats().checkpoints;
@@ -198,17 +198,14 @@ pub fn settle<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, n
 ///
 /// # Errors
 /// The backing failed.
-pub(crate) fn read_block<B: Backing>(
-    backing: &mut B,
-    at: u64,
-) -> Result<Box<[u8; BLOCK]>, IoFailed> {
+pub(crate) fn read_block(backing: &mut dyn Backing, at: u64) -> Result<Box<[u8; BLOCK]>, IoFailed> {
     let mut block = Box::new([0; BLOCK]);
     backing.read(at, &mut block[..]).map(|()| block)
 }
 
 /// Reads pieces, as many at once as may be in memory, and hands each to `each`, in their order.
-pub(crate) fn read_pieces<B: Backing>(
-    backing: &mut B,
+pub(crate) fn read_pieces(
+    backing: &mut dyn Backing,
     pieces: &[Piece],
     mut each: impl FnMut(usize, Result<Buffer, IoFailed>) -> Result<(), MountError>,
 ) -> Result<(), MountError> {
@@ -229,8 +226,8 @@ pub(crate) fn read_pieces<B: Backing>(
 }
 
 /// Reads blocks wherever they lie, and hands each to `each`, in their order. `what` names them where one cannot be read.
-pub(crate) fn fetch_each<B: Backing>(
-    backing: &mut B,
+pub(crate) fn fetch_each(
+    backing: &mut dyn Backing,
     what: &'static str,
     places: &[Location],
     mut each: impl FnMut(usize, &[u8]) -> Result<(), MountError>,
@@ -262,8 +259,8 @@ pub(crate) fn fetch_each<B: Backing>(
 ///
 /// # Errors
 /// It cannot be read.
-pub fn fetch<B: Backing>(
-    backing: &mut B,
+pub fn fetch(
+    backing: &mut dyn Backing,
     what: &'static str,
     at: Location,
 ) -> Result<Box<[u8; BLOCK]>, MountError> {
@@ -300,7 +297,7 @@ impl Window {
     }
 
     /// Reads single blocks at once, if the first of them was not read yet. Those that cannot be read are left for [`Window::block`].
-    pub(crate) fn read_single<B: Backing>(&mut self, backing: &mut B, places: &[u64]) {
+    pub(crate) fn read_single(&mut self, backing: &mut dyn Backing, places: &[u64]) {
         if places.first().is_none_or(|first| self.has(*first)) {
             return;
         }
@@ -315,9 +312,9 @@ impl Window {
     }
 
     /// A block. If it has to be read, `ahead` blocks are read from there on; where that fails, it alone.
-    pub(crate) fn block<B: Backing>(
+    pub(crate) fn block(
         &mut self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         at: u64,
         ahead: u32,
     ) -> Result<&[u8], IoFailed> {

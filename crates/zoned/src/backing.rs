@@ -57,7 +57,7 @@ impl<B: Backing + ?Sized> Backing for &mut B {
 }
 
 /// Carries out one request of a volume.
-pub fn execute<B: Backing>(volume: &mut Volume, backing: &mut B, io: Io) -> Result<(), IoFailed> {
+pub fn execute(volume: &mut Volume, backing: &mut dyn Backing, io: Io) -> Result<(), IoFailed> {
     let device = index(io.device);
     match io.kind {
         IoKind::Read => backing.read(device, io.at, volume.buffer_mut(io.id)),
@@ -68,7 +68,7 @@ pub fn execute<B: Backing>(volume: &mut Volume, backing: &mut B, io: Io) -> Resu
 }
 
 /// Carries out everything that a volume asks for now. Gives the number of requests.
-pub fn drive<B: Backing>(volume: &mut Volume, backing: &mut B, now: Nanos) -> u64 {
+pub fn drive(volume: &mut Volume, backing: &mut dyn Backing, now: Nanos) -> u64 {
     let mut count = 0;
     while let Some(io) = volume.poll_io() {
         let result = execute(volume, backing, io);

@@ -201,7 +201,7 @@ pub struct Inspection {
 ///
 /// # Errors
 /// [`MountError`] if there is none, or a device cannot be read. Damage is no error.
-pub fn inspect<B: Backing>(backing: &mut B, geometry: &Geometry) -> Result<Inspection, MountError> {
+pub fn inspect(backing: &mut dyn Backing, geometry: &Geometry) -> Result<Inspection, MountError> {
     let reports = report(backing, geometry)?;
     let roots = find_roots(backing, geometry)?;
     let mut chosen = choose(backing, geometry, &roots)?;

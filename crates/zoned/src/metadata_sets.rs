@@ -56,8 +56,8 @@ impl Chosen {
 ///
 /// # Errors
 /// A device cannot be read.
-pub(crate) fn choose<B: Backing>(
-    backing: &mut B,
+pub(crate) fn choose(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     roots: &Roots,
 ) -> Result<Chosen, MountError> {
@@ -75,8 +75,8 @@ pub(crate) fn choose<B: Backing>(
     Ok(newest)
 }
 
-fn gather<B: Backing>(
-    backing: &mut B,
+fn gather(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     (set, layout, root): (u32, Layout, DmzRoot),
 ) -> Result<Chosen, MountError> {
@@ -128,7 +128,7 @@ struct Found {
 
 impl Found {
     /// A block with such a checksum. A set that cannot be read there does not have it.
-    fn block<B: Backing>(&mut self, backing: &mut B, block: u32, sum: u32) -> Option<Vec<u8>> {
+    fn block(&mut self, backing: &mut dyn Backing, block: u32, sum: u32) -> Option<Vec<u8>> {
         let mut bytes = vec![0; DMZ_BLOCK_BYTES];
         for (at, place) in self.places.into_iter().enumerate() {
             let is_read = read(backing, 0, place + u64::from(block), &mut bytes).is_ok();
@@ -142,8 +142,8 @@ impl Found {
 }
 
 /// Makes both metadata sets what counts. Gives how many blocks of the other one differed.
-pub(crate) fn make_equal<B: Backing>(
-    backing: &mut B,
+pub(crate) fn make_equal(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     chosen: &Chosen,
     (identity, sums): (&Identity, &Sums),
@@ -185,7 +185,7 @@ pub(crate) fn differing<'a>(
 }
 
 /// Makes the metadata set at a block equal to `set`, but for the root record. Gives how many blocks differed.
-fn copy_set<B: Backing>(backing: &mut B, at: u64, set: &[u8]) -> Result<u64, MountError> {
+fn copy_set(backing: &mut dyn Backing, at: u64, set: &[u8]) -> Result<u64, MountError> {
     // What cannot be read is written.
     let found = read_set(backing, at, u32_from(set.len() / DMZ_BLOCK_BYTES))
         .unwrap_or_else(|_| set.iter().map(|byte| !byte).collect());

@@ -21,8 +21,8 @@ use crate::volume::{Opened, Volume};
 use crate::zones::Condition;
 
 /// What the devices say of every zone; conventional ones are good.
-pub(crate) fn report<B: Backing>(
-    backing: &mut B,
+pub(crate) fn report(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
 ) -> Result<Vec<ZoneReport>, MountError> {
     let of = |zone: ZoneId| {
@@ -51,8 +51,8 @@ pub(crate) fn usable(reports: &[ZoneReport]) -> u32 {
 ///
 /// # Errors
 /// [`MountError`]. Nothing was written then, unless a device failed.
-pub fn mount<B: Backing>(
-    backing: &mut B,
+pub fn mount(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     options: Options,
     now: Nanos,
@@ -112,8 +112,8 @@ pub(crate) type DamagedCopy = (usize, DmzRootError);
 
 /// The names of the volume, and whether every device belongs to it. A device whose copy of the root record is damaged gets another
 /// UUID: its own is known from nowhere else.
-pub(crate) fn identity<B: Backing>(
-    backing: &mut B,
+pub(crate) fn identity(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     root: &DmzRoot,
 ) -> Result<(Identity, Vec<DamagedCopy>), MountError> {
@@ -143,8 +143,8 @@ pub(crate) fn identity<B: Backing>(
 }
 
 /// Makes the copy of the root record on a device after the first anew.
-fn write_copy<B: Backing>(
-    backing: &mut B,
+fn write_copy(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     (layout, identity): (&Layout, &Identity),
     device: usize,
@@ -160,8 +160,8 @@ fn write_copy<B: Backing>(
 }
 
 /// Empties the sequential zones that no chunk has: targets of copies that a power cut ended, and resets that it undid.
-fn reset_unmapped<B: Backing>(
-    backing: &mut B,
+fn reset_unmapped(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     layout: &Layout,
     zones: &crate::zones::Zones,
@@ -189,8 +189,8 @@ fn reset_unmapped<B: Backing>(
 ///
 /// # Errors
 /// [`MountError`].
-pub fn format<B: Backing>(
-    backing: &mut B,
+pub fn format(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     identity: &Identity,
 ) -> Result<Layout, MountError> {

@@ -6,8 +6,8 @@ use onefold_units::convert::index;
 use crate::backing::Backing;
 use crate::error::MountError;
 
-pub(crate) fn read<B: Backing>(
-    backing: &mut B,
+pub(crate) fn read(
+    backing: &mut dyn Backing,
     device: usize,
     at: u64,
     bytes: &mut [u8],
@@ -15,8 +15,8 @@ pub(crate) fn read<B: Backing>(
     backing.read(device, at, bytes).map_err(|_| MountError::Device { device, at })
 }
 
-pub(crate) fn write<B: Backing>(
-    backing: &mut B,
+pub(crate) fn write(
+    backing: &mut dyn Backing,
     device: usize,
     at: u64,
     bytes: &[u8],
@@ -24,12 +24,12 @@ pub(crate) fn write<B: Backing>(
     backing.write(device, at, bytes).map_err(|_| MountError::Device { device, at })
 }
 
-pub(crate) fn flush<B: Backing>(backing: &mut B, device: usize) -> Result<(), MountError> {
+pub(crate) fn flush(backing: &mut dyn Backing, device: usize) -> Result<(), MountError> {
     backing.flush(device).map_err(|_| MountError::Device { device, at: 0 })
 }
 
-pub(crate) fn read_set<B: Backing>(
-    backing: &mut B,
+pub(crate) fn read_set(
+    backing: &mut dyn Backing,
     at: u64,
     blocks: u32,
 ) -> Result<Vec<u8>, MountError> {

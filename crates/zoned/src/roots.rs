@@ -35,8 +35,8 @@ impl Roots {
     }
 }
 
-pub(crate) fn find_roots<B: Backing>(
-    backing: &mut B,
+pub(crate) fn find_roots(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
 ) -> Result<Roots, MountError> {
     let first = read_root(backing, geometry, 0)?;
@@ -66,8 +66,8 @@ pub(crate) fn find_roots<B: Backing>(
 }
 
 /// The root record at a block of the first device, if it belongs there.
-fn read_root<B: Backing>(
-    backing: &mut B,
+fn read_root(
+    backing: &mut dyn Backing,
     geometry: &Geometry,
     at: u64,
 ) -> Result<Result<(Layout, DmzRoot), MountError>, MountError> {

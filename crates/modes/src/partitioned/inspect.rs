@@ -13,8 +13,8 @@ use super::area::Areas;
 use super::open::mount_read_only;
 
 /// See [`crate::inspect`].
-pub(crate) fn inspect<B: Backing>(
-    backing: &mut B,
+pub(crate) fn inspect(
+    backing: &mut dyn Backing,
     blocks: u64,
     label: VolumeLabel,
     data: bool,
@@ -79,7 +79,7 @@ impl PartitionedVolume {
 
     /// Reads every block that is mapped. These modes have no checksums of data (volume.md, section
     /// 3, V15).
-    fn check_data<B: Backing>(&self, backing: &mut B, list: &mut Findings) -> u64 {
+    fn check_data(&self, backing: &mut dyn Backing, list: &mut Findings) -> u64 {
         let (mut checked, mut block) = (0, [0; BLOCK_BYTES]);
         for entry in self.tables.valid_entries() {
             checked += 1;

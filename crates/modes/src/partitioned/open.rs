@@ -22,7 +22,7 @@ use super::replay::{READ_BLOCKS, read_each};
 use super::table::Table;
 
 /// Makes an empty volume. What the backing held is lost.
-pub(crate) fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
+pub(crate) fn format(backing: &mut dyn Backing, label: &VolumeLabel) -> Result<(), MountError> {
     let areas = Areas::of(label)?;
     if backing.zones().is_ok_and(|zones| zones.is_some()) {
         return Err(ZoneError::Mode { mode: label.mode }.into());
@@ -45,8 +45,8 @@ pub(crate) fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result
 }
 
 /// Opens a volume.
-pub(crate) fn mount<B: Backing>(
-    backing: &mut B,
+pub(crate) fn mount(
+    backing: &mut dyn Backing,
     blocks: u64,
     label: &VolumeLabel,
     options: Options,
@@ -67,8 +67,8 @@ pub(crate) fn mount<B: Backing>(
 
 /// Opens a volume for reading only, up to what is missing; gives the number of the last transaction
 /// that was durable.
-pub(crate) fn mount_read_only<B: Backing>(
-    backing: &mut B,
+pub(crate) fn mount_read_only(
+    backing: &mut dyn Backing,
     blocks: u64,
     label: &VolumeLabel,
     options: Options,
@@ -78,8 +78,8 @@ pub(crate) fn mount_read_only<B: Backing>(
     Ok((volume, recovery, durable))
 }
 
-fn find_state<B: Backing>(
-    backing: &mut B,
+fn find_state(
+    backing: &mut dyn Backing,
     blocks: u64,
     label: &VolumeLabel,
     options: Options,
@@ -106,9 +106,9 @@ fn find_state<B: Backing>(
 }
 
 impl PartitionedVolume {
-    fn load_catalog<B: Backing>(
+    fn load_catalog(
         &mut self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         root: &Root,
     ) -> Result<Location, MountError> {
         let mut bytes = Vec::new();
@@ -142,7 +142,7 @@ impl PartitionedVolume {
         Ok(first)
     }
 
-    fn load_tables<B: Backing>(&mut self, backing: &mut B) -> Result<(), MountError> {
+    fn load_tables(&mut self, backing: &mut dyn Backing) -> Result<(), MountError> {
         for number in 0..self.tables.list.len() {
             let entries = self.load_table(backing, number)?;
             self.tables.list[number].table = Table::of(&entries);
@@ -150,9 +150,9 @@ impl PartitionedVolume {
         Ok(())
     }
 
-    fn load_table<B: Backing>(
+    fn load_table(
         &self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         number: usize,
     ) -> Result<Vec<TableEntry>, MountError> {
         let place = self.tables.list[number].place;

@@ -31,8 +31,8 @@ const PAGE_BLOCKS: u32 = 1024;
 /// Reads blocks that lie side by side and hands each to `each` until that says `false`: `first` of
 /// them, then twice as many each time, up to [`READ_BLOCKS`]. `what` names a block that cannot be
 /// read.
-pub(super) fn read_each<B: Backing>(
-    backing: &mut B,
+pub(super) fn read_each(
+    backing: &mut dyn Backing,
     what: &'static str,
     blocks: Range<u32>,
     first: u32,
@@ -89,9 +89,9 @@ impl Places {
 
 impl PartitionedVolume {
     /// Applies the transactions behind `seq`. Gives the number of the last one that was durable.
-    pub(super) fn replay<B: Backing>(
+    pub(super) fn replay(
         &mut self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         seq: u64,
         recovery: &mut Recovery,
     ) -> Result<u64, MountError> {
@@ -188,9 +188,9 @@ impl PartitionedVolume {
 
     /// Reads a log or map file up to its end: one block that is none may be torn, what lies behind
     /// would be a gap.
-    fn read_file<B: Backing>(
+    fn read_file(
         &self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         file: u32,
         seq: u64,
         found: &mut Vec<Transaction>,

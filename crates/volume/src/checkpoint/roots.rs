@@ -45,8 +45,8 @@ impl RootCursor {
 }
 
 /// The newest root that can be used, and where the next one goes.
-pub(crate) fn newest_root<B: Backing>(
-    backing: &mut B,
+pub(crate) fn newest_root(
+    backing: &mut dyn Backing,
     layout: &Layout,
     report: Option<&ZoneReport>,
     uuid: &[u8; 16],
@@ -66,8 +66,8 @@ pub(crate) fn slot_of(roots: &[u64], generation: u64) -> u64 {
 ///
 /// # Errors
 /// There is none, or that slot cannot be read.
-pub fn newest_in_slots<B: Backing>(
-    backing: &mut B,
+pub fn newest_in_slots(
+    backing: &mut dyn Backing,
     roots: &[u64],
     uuid: &[u8; 16],
 ) -> Result<Root, MountError> {
@@ -92,8 +92,8 @@ pub fn newest_in_slots<B: Backing>(
 }
 
 /// Invariant 2.
-fn newest_in_zones<B: Backing>(
-    backing: &mut B,
+fn newest_in_zones(
+    backing: &mut dyn Backing,
     layout: &Layout,
     report: &ZoneReport,
     uuid: &[u8; 16],
@@ -128,8 +128,8 @@ fn newest_in_zones<B: Backing>(
 
 /// Blocks of a zone of roots that were written. Where the backing does not say it, the first one that is blank tells: behind what
 /// was written a zone reads as zeroes.
-fn written_to<B: Backing>(
-    backing: &mut B,
+fn written_to(
+    backing: &mut dyn Backing,
     report: &ZoneReport,
     zone: u32,
     start: u64,
@@ -149,8 +149,8 @@ fn written_to<B: Backing>(
 }
 
 /// The last root of a zone. One that cannot be read may be newer than all others.
-fn last_root<B: Backing>(
-    backing: &mut B,
+fn last_root(
+    backing: &mut dyn Backing,
     start: u64,
     written: u32,
     uuid: &[u8; 16],

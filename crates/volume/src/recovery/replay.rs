@@ -88,9 +88,9 @@ pub(crate) struct LeftOut {
 impl LeftOut {
     /// Erases the headers, so that they never count. The last attempt at a batch goes last: where an opening is cut before that, an earlier
     /// one that is whole must not count in its place.
-    pub(crate) fn erase<B: Backing>(
+    pub(crate) fn erase(
         &self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         layout: &Layout,
     ) -> Result<(), MountError> {
         let failed = |_: IoFailed| MountError::Backing("batches that do not count were erased");
@@ -132,8 +132,8 @@ impl Identity {
 }
 
 /// Finds the batches behind the root that count.
-pub(crate) fn find<B: Backing>(
-    backing: &mut B,
+pub(crate) fn find(
+    backing: &mut dyn Backing,
     layout: &Layout,
     identity: &Identity,
     candidates: &[Candidate],
@@ -210,10 +210,7 @@ fn take(found: &mut BTreeMap<u64, Found>, one: Found) -> Option<Found> {
 }
 
 /// How many batches, from the first one on, have all blocks as their records say, and how many blocks were checked for that.
-fn count_whole<B: Backing>(
-    backing: &mut B,
-    batches: &[&Found],
-) -> Result<(usize, u64), MountError> {
+fn count_whole(backing: &mut dyn Backing, batches: &[&Found]) -> Result<(usize, u64), MountError> {
     let with_blocks: Vec<_> =
         batches.iter().enumerate().filter(|(_, one)| one.piece().blocks > 0).collect();
     let pieces: Vec<Piece> = with_blocks.iter().map(|(_, one)| one.piece()).collect();
@@ -235,7 +232,7 @@ fn count_whole<B: Backing>(
 }
 
 /// Whether all blocks of a batch are as their records say.
-pub(crate) fn is_whole<B: Backing>(backing: &mut B, found: &Found) -> Result<bool, MountError> {
+pub(crate) fn is_whole(backing: &mut dyn Backing, found: &Found) -> Result<bool, MountError> {
     let piece = found.piece();
     if piece.blocks == 0 {
         return Ok(true);

@@ -24,8 +24,8 @@ use crate::zones::layout_on;
 ///
 /// # Errors
 /// There is no volume of this mode that could be opened.
-pub fn inspect<B: Backing>(
-    backing: &mut B,
+pub fn inspect(
+    backing: &mut dyn Backing,
     blocks: u64,
     data: bool,
 ) -> Result<Inspection, MountError> {
@@ -59,8 +59,8 @@ pub fn inspect<B: Backing>(
 }
 
 /// Looks at every copy of label and root.
-pub fn check_copies<B: Backing>(
-    backing: &mut B,
+pub fn check_copies(
+    backing: &mut dyn Backing,
     labels: &[u64],
     roots: &[u64],
     uuid: &[u8; 16],
@@ -84,7 +84,7 @@ pub fn check_copies<B: Backing>(
 
 impl Volume {
     /// Reads all of the map, whatever the limit of pages in memory is: who looks at all of it needs them together.
-    pub(crate) fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut Findings) {
+    pub(crate) fn load_all(&mut self, backing: &mut dyn Backing, list: &mut Findings) {
         for slot in self.members.slots().collect::<Vec<_>>() {
             let member = self.members.id_of(slot);
             for page in 0..self.map.pages_of(slot) {
@@ -137,7 +137,7 @@ impl Volume {
         mapped
     }
 
-    fn check_data<B: Backing>(&mut self, backing: &mut B, list: &mut Findings) -> u64 {
+    fn check_data(&mut self, backing: &mut dyn Backing, list: &mut Findings) -> u64 {
         let mut checked = 0;
         let mut block = [0; BLOCK];
         for lba in (0..self.members.largest()).map(Lba::new) {
@@ -153,9 +153,9 @@ impl Volume {
     }
 
     /// Where a block of a member lies and its checksum, for those who look closely. The page is read if need be.
-    pub fn look_up<B: Backing>(
+    pub fn look_up(
         &mut self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         member: MemberId,
         lba: Lba,
     ) -> Option<(Location, u32)> {

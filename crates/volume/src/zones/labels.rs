@@ -13,8 +13,8 @@ use crate::layout::{Layout, zone_blocks_of};
 use crate::zones::{LABEL_ZONES, ROOT_ZONES};
 
 /// Empties all zones with a write pointer, and looks whether they are.
-pub(crate) fn format_zones<B: Backing>(
-    backing: &mut B,
+pub(crate) fn format_zones(
+    backing: &mut dyn Backing,
     layout: &Layout,
     report: &ZoneReport,
 ) -> Result<(), MountError> {
@@ -42,8 +42,8 @@ pub(crate) fn format_zones<B: Backing>(
 ///
 /// # Errors
 /// The backing failed, or the zone cannot be written.
-pub fn write_label<B: Backing>(
-    backing: &mut B,
+pub fn write_label(
+    backing: &mut dyn Backing,
     label: &VolumeLabel,
     at: u64,
 ) -> Result<(), IoFailed> {

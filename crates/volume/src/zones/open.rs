@@ -17,8 +17,8 @@ use crate::recovery::replay::Candidate;
 const ACTIVE_MIN: u32 = 4;
 
 /// A layout on the zones of its backing, and what that says of them, if it is what the volume was made on.
-pub(crate) fn layout_on<B: Backing>(
-    backing: &mut B,
+pub(crate) fn layout_on(
+    backing: &mut dyn Backing,
     layout: Layout,
 ) -> Result<(Layout, Option<ZoneReport>), MountError> {
     let report = report_of(backing, &layout)?;
@@ -33,8 +33,8 @@ pub(crate) fn laid_out(layout: Layout, report: Option<&ZoneReport>) -> Result<La
 }
 
 /// What the backing says of its zones, if it is what the volume was made on.
-pub(super) fn report_of<B: Backing>(
-    backing: &mut B,
+pub(super) fn report_of(
+    backing: &mut dyn Backing,
     layout: &Layout,
 ) -> Result<Option<ZoneReport>, MountError> {
     let report = backing.zones().map_err(|_| MountError::Backing("its zones were reported"))?;
@@ -57,11 +57,7 @@ pub(super) fn report_of<B: Backing>(
 }
 
 /// Says of a block that cannot be read that its zone is offline, if it is.
-pub(crate) fn of_zone<B: Backing>(
-    backing: &mut B,
-    layout: &Layout,
-    error: MountError,
-) -> MountError {
+pub(crate) fn of_zone(backing: &mut dyn Backing, layout: &Layout, error: MountError) -> MountError {
     let MountError::Read { what, at } = error else { return error };
     let Ok(Some(report)) = backing.zones() else { return error };
     let zone = ZoneId::new(layout.segment_of(Location::new(narrow(at))).raw());

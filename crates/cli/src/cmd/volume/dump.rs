@@ -86,9 +86,9 @@ fn segments(volume: &Volume) -> Value {
     volume.segment_infos().map(describe).collect()
 }
 
-fn segment<B: Backing>(
+fn segment(
     volume: &Volume,
-    backing: &mut B,
+    backing: &mut dyn Backing,
     uuid: &[u8; 16],
     number: u32,
 ) -> Result<Value, CliError> {
@@ -131,9 +131,9 @@ fn segment<B: Backing>(
     Ok(json!({"segment": number, "batches": batches}))
 }
 
-fn map<B: Backing>(
+fn map(
     volume: &mut Volume,
-    backing: &mut B,
+    backing: &mut dyn Backing,
     lba: u64,
     member: Option<&str>,
 ) -> Result<Value, CliError> {

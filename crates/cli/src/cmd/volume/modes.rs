@@ -51,9 +51,9 @@ pub(super) fn info(volume: &PartitionedVolume) -> (Value, String) {
     (value, text)
 }
 
-pub(super) fn dump<B: Backing>(
+pub(super) fn dump(
     volume: &mut PartitionedVolume,
-    backing: &mut B,
+    backing: &mut dyn Backing,
     label: &VolumeLabel,
     what: &What,
 ) -> Result<Value, CliError> {
@@ -110,8 +110,8 @@ pub(super) fn dump<B: Backing>(
 }
 
 /// Transactions of a file as they lie there, those that do not count any more included.
-fn transactions<B: Backing>(
-    backing: &mut B,
+fn transactions(
+    backing: &mut dyn Backing,
     uuid: &[u8; 16],
     blocks: std::ops::Range<u32>,
 ) -> Vec<Value> {

@@ -37,8 +37,8 @@ enum Ahead {
 
 /// The chain of the log segment that begins at `first` (invariant 1). `window` has its first block. With `look` it may have been begun although
 /// that is no header.
-pub(super) fn walk<B: Backing>(
-    backing: &mut B,
+pub(super) fn walk(
+    backing: &mut dyn Backing,
     (first, look): (u32, bool),
     identity: &Identity,
     (candidate, mut window): (&Candidate, Window),

@@ -53,7 +53,7 @@ use crate::zones::{Finishes, ZoneReport, format_zones, laid_out, layout_on, of_z
 ///
 /// # Errors
 /// The geometry cannot work, the mode is another one, or the backing failed.
-pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
+pub fn format(backing: &mut dyn Backing, label: &VolumeLabel) -> Result<(), MountError> {
     let (layout, report) = layout_on(backing, layout_of(label)?)?;
     if let Some(report) = &report {
         format_zones(backing, &layout, report)?;
@@ -90,13 +90,13 @@ pub(crate) fn layout_of(label: &VolumeLabel) -> Result<Layout, MountError> {
 ///
 /// # Errors
 /// What is wrong with the copy that says most.
-pub fn read_label<B: Backing>(backing: &mut B, blocks: u64) -> Result<VolumeLabel, MountError> {
+pub fn read_label(backing: &mut dyn Backing, blocks: u64) -> Result<VolumeLabel, MountError> {
     read_labels(backing, blocks).map(|(label, _)| label)
 }
 
 /// The newest label, and where copies of it are.
-fn read_labels<B: Backing>(
-    backing: &mut B,
+fn read_labels(
+    backing: &mut dyn Backing,
     blocks: u64,
 ) -> Result<(VolumeLabel, Vec<u64>), MountError> {
     let zones = backing.zones().map_err(|_| MountError::Backing("its zones were reported"))?;
@@ -127,8 +127,8 @@ fn read_labels<B: Backing>(
 ///
 /// # Errors
 /// It is none, of another mode, or damaged. Nothing was changed then, unless the backing failed.
-pub fn mount<B: Backing>(
-    backing: &mut B,
+pub fn mount(
+    backing: &mut dyn Backing,
     blocks: u64,
     options: Options,
 ) -> Result<(Volume, Recovery), MountError> {
@@ -166,8 +166,8 @@ pub fn mount<B: Backing>(
 ///
 /// # Errors
 /// It is none, or damaged.
-pub fn mount_read_only<B: Backing>(
-    backing: &mut B,
+pub fn mount_read_only(
+    backing: &mut dyn Backing,
     blocks: u64,
     options: Options,
 ) -> Result<(Volume, Recovery, u64), MountError> {
@@ -187,8 +187,8 @@ pub(crate) struct State {
     zones: Option<ZoneReport>,
 }
 
-fn find_state<B: Backing>(
-    backing: &mut B,
+fn find_state(
+    backing: &mut dyn Backing,
     blocks: u64,
     options: Options,
 ) -> Result<State, MountError> {
@@ -206,8 +206,8 @@ fn find_state<B: Backing>(
 }
 
 /// The newest label and what it describes, if the backing has all of it.
-pub(crate) fn whole_label<B: Backing>(
-    backing: &mut B,
+pub(crate) fn whole_label(
+    backing: &mut dyn Backing,
     blocks: u64,
 ) -> Result<(VolumeLabel, Layout), MountError> {
     let label = read_label(backing, blocks)?;
@@ -220,8 +220,8 @@ pub(crate) fn whole_label<B: Backing>(
 }
 
 /// What a root comes to, with the batches behind it.
-pub(crate) fn state_from<B: Backing>(
-    backing: &mut B,
+pub(crate) fn state_from(
+    backing: &mut dyn Backing,
     root: &Root,
     label: VolumeLabel,
     options: Options,
@@ -245,8 +245,8 @@ pub(crate) fn state_from<B: Backing>(
     Ok(State { volume, recovery, durable: replay.durable, left_out: replay.left_out, zones })
 }
 
-pub(crate) fn read_body<B: Backing>(
-    backing: &mut B,
+pub(crate) fn read_body(
+    backing: &mut dyn Backing,
     root: &Root,
     uuid: &[u8; 16],
 ) -> Result<(Body, Vec<Location>), MountError> {

@@ -45,9 +45,9 @@ pub(crate) fn candidates(body: &Body, layout: &Layout) -> Vec<Candidate> {
 
 impl Volume {
     /// Takes over what the newest root describes.
-    pub(crate) fn restore<B: Backing>(
+    pub(crate) fn restore(
         &mut self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         body: &Body,
         body_blocks: Vec<Location>,
         generation: u64,
@@ -142,9 +142,9 @@ impl Volume {
     }
 
     /// Reads the directories, and notes what they point to and where they lie.
-    fn restore_directories<B: Backing>(
+    fn restore_directories(
         &mut self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         made: &mut Vec<Location>,
     ) -> Result<(), MountError> {
         // Members have blocks in common. Places with their checksums, which tell blocks apart where one is damaged.
@@ -245,8 +245,8 @@ fn decode_directory(
 }
 
 /// The pages that uncounted runs have records of.
-fn pages_of<B: Backing>(
-    backing: &mut B,
+fn pages_of(
+    backing: &mut dyn Backing,
     runs: &Runs,
     uuid: &[u8; 16],
 ) -> Result<Vec<usize>, MountError> {
@@ -267,8 +267,8 @@ fn pages_of<B: Backing>(
 }
 
 /// Reads the runs that a body names, but for their records.
-fn read_runs<B: Backing>(
-    backing: &mut B,
+fn read_runs(
+    backing: &mut dyn Backing,
     entries: &[RunEntry],
     uuid: &[u8; 16],
 ) -> Result<Vec<Run>, MountError> {

@@ -16,8 +16,8 @@ use crate::volume::recovery::{mount, mount_read_only, read_label};
 ///
 /// # Errors
 /// There is no volume of mode `log` that could be opened, or the backing failed.
-pub fn scrub<B: Backing>(
-    backing: &mut B,
+pub fn scrub(
+    backing: &mut dyn Backing,
     blocks: u64,
     mend: bool,
     mut progress: impl FnMut(&Scrubbed),
@@ -53,7 +53,7 @@ pub fn scrub<B: Backing>(
 }
 
 /// A volume all of whose map is in memory, as nothing that it would write may make room.
-fn read_only<B: Backing>(backing: &mut B, blocks: u64) -> Result<Volume, MountError> {
+fn read_only(backing: &mut dyn Backing, blocks: u64) -> Result<Volume, MountError> {
     let (mut volume, recovery, durable) = mount_read_only(backing, blocks, Options::default())?;
     if recovery.seq < durable {
         return Err(MountError::Lost { missing: recovery.seq + 1, last: recovery.seq });

@@ -60,9 +60,9 @@ impl Volume {
 
     /// Goes on without what lay in zones that are offline, if that is asked for. Nothing is written yet; the last batch of the root is
     /// number `seq`.
-    pub(crate) fn do_without_lost<B: Backing>(
+    pub(crate) fn do_without_lost(
         &mut self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         zones: &ZoneReport,
         seq: u64,
     ) -> Result<(), ZoneError> {
@@ -77,7 +77,7 @@ impl Volume {
     }
 
     /// Takes over what headers tell of pages that are gone, and counts what is live without the rest of them. All of the map is read.
-    fn give_up_lost<B: Backing>(&mut self, backing: &mut B, zones: &ZoneReport, seq: u64) {
+    fn give_up_lost(&mut self, backing: &mut dyn Backing, zones: &ZoneReport, seq: u64) {
         // Nothing else goes on meanwhile, and there is no limit to the pages in memory.
         self.frozen = Some(Frozen::ReadOnly);
         let mut damaged = Findings::default();
@@ -116,7 +116,7 @@ impl Volume {
     }
 
     /// Writes the pages anew that are gone: what no run told of them is an error to read from now on.
-    pub(crate) fn rewrite_lost<B: Backing>(&mut self, backing: &mut B) -> Result<(), MountError> {
+    pub(crate) fn rewrite_lost(&mut self, backing: &mut dyn Backing) -> Result<(), MountError> {
         while let Some((page, _)) = self.lost_page() {
             // What recovery found is counted by the first one.
             self.checkpoint.sweep_from(page);

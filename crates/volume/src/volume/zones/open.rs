@@ -43,7 +43,7 @@ impl Volume {
 
     /// Finishes zones that nobody goes on writing, and resets those that are free. Where that fails it is tried again while the volume runs: an
     /// error here costs no zone.
-    pub(crate) fn tidy_zones<B: Backing>(&mut self, backing: &mut B, report: &ZoneReport) {
+    pub(crate) fn tidy_zones(&mut self, backing: &mut dyn Backing, report: &ZoneReport) {
         let mut stuck = Vec::new();
         for (zone, status) in report.iter() {
             let id = LogSegmentId::new(zone.raw());

@@ -24,8 +24,8 @@ use crate::zones::{ZoneReport, laid_out};
 const DEVICE: u32 = 0;
 
 /// Builds the volume that the headers tell of and writes its checkpoint. Its root is still to be written.
-pub(super) fn rebuild<B: Backing>(
-    backing: &mut B,
+pub(super) fn rebuild(
+    backing: &mut dyn Backing,
     label: VolumeLabel,
     options: Options,
     (survey, zones): (&Survey, Option<&ZoneReport>),
@@ -52,7 +52,7 @@ pub(super) fn rebuild<B: Backing>(
 }
 
 /// The number of the next member that the last checkpoint knew: 1 if there never was one beside the device.
-fn next_member<B: Backing>(backing: &mut B, uuid: &[u8; 16], survey: &Survey) -> Option<u32> {
+fn next_member(backing: &mut dyn Backing, uuid: &[u8; 16], survey: &Survey) -> Option<u32> {
     let mut bytes = Vec::new();
     for at in &survey.bodies.last()?.blocks {
         let at = u64::from(at.raw());
@@ -87,7 +87,7 @@ struct Build {
 }
 
 impl Build {
-    fn replay<B: Backing>(&mut self, backing: &mut B, survey: &Survey) {
+    fn replay(&mut self, backing: &mut dyn Backing, survey: &Survey) {
         self.told = vec![Told::Nothing; index64(self.volume.layout.geometry().logical_blocks)];
         let missing = self.last_missing(survey);
         let mut ends = survey.ends(&self.volume.layout);

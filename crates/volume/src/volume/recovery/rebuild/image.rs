@@ -57,10 +57,7 @@ pub(super) struct Image<'a> {
 
 impl Image<'_> {
     /// Writes the checkpoint and makes it durable. Gives its root, and where it lies.
-    pub(super) fn write<B: Backing>(
-        mut self,
-        backing: &mut B,
-    ) -> Result<(Root, Homes), MountError> {
+    pub(super) fn write(mut self, backing: &mut dyn Backing) -> Result<(Root, Homes), MountError> {
         let homes = self.homes()?;
         let failed = |_| MountError::Backing("the new checkpoint was written");
         self.prepare(backing, &homes).map_err(failed)?;
@@ -161,7 +158,7 @@ impl Image<'_> {
     }
 
     /// Makes zones ready to be written.
-    fn prepare<B: Backing>(&self, backing: &mut B, homes: &Homes) -> Result<(), IoFailed> {
+    fn prepare(&self, backing: &mut dyn Backing, homes: &Homes) -> Result<(), IoFailed> {
         let Some(zones) = self.zones else { return Ok(()) };
         finish_zones(backing, zones, &homes.segments)?;
         for id in &homes.segments {
@@ -173,10 +170,7 @@ impl Image<'_> {
     }
 
     /// Writes all pages and the blocks of the directory; says where these lie.
-    fn write_map<B: Backing>(
-        &self,
-        writer: &mut Writer<'_, B>,
-    ) -> Result<Vec<DirectoryPlace>, IoFailed> {
+    fn write_map(&self, writer: &mut Writer<'_>) -> Result<Vec<DirectoryPlace>, IoFailed> {
         let map = &self.volume.map;
         let mut images = vec![DirectoryEntry::ABSENT; map.pages()];
         for (page, image) in (0..).zip(&mut images) {
@@ -203,11 +197,7 @@ impl Image<'_> {
         Ok(directory)
     }
 
-    fn write_body<B: Backing>(
-        &self,
-        writer: &mut Writer<'_, B>,
-        body: &[u8],
-    ) -> Result<Vec<Location>, IoFailed> {
+    fn write_body(&self, writer: &mut Writer<'_>, body: &[u8]) -> Result<Vec<Location>, IoFailed> {
         let parts = (0..).zip(body.chunks(BODY_PAYLOAD_BYTES));
         let seq = Seq::new(self.survey.last);
         parts
@@ -250,12 +240,12 @@ impl Image<'_> {
 }
 
 /// Writes blocks one after the other.
-struct Writer<'a, B> {
-    backing: &'a mut B,
+struct Writer<'a> {
+    backing: &'a mut dyn Backing,
     places: std::slice::Iter<'a, Location>,
 }
 
-impl<B: Backing> Writer<'_, B> {
+impl Writer<'_> {
     /// Writes the next block; gives its place and checksum.
     fn put(&mut self, encode: impl FnOnce(u64, &mut [u8])) -> Result<(Location, u32), IoFailed> {
         let at = *self.places.next().expect("room for all blocks was found");
@@ -267,8 +257,8 @@ impl<B: Backing> Writer<'_, B> {
 }
 
 /// Erases the headers among a checkpoint that counts (invariant 3).
-pub(super) fn erase_headers<B: Backing>(
-    backing: &mut B,
+pub(super) fn erase_headers(
+    backing: &mut dyn Backing,
     survey: &Survey,
     homes: &Homes,
 ) -> Result<(), IoFailed> {

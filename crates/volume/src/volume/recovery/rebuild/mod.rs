@@ -109,8 +109,8 @@ impl Rebuilt {
 }
 
 /// Refuses a volume whose root can be used with all of its map, perhaps by one who does without some zones.
-fn refuse_whole<B: Backing>(
-    backing: &mut B,
+fn refuse_whole(
+    backing: &mut dyn Backing,
     blocks: u64,
     options: Options,
 ) -> Result<(), MountError> {
@@ -131,8 +131,8 @@ fn refuse_whole<B: Backing>(
 /// # Errors
 /// [`MountError::Opens`] if it can be opened as it is; or there is no label, no room, or the backing failed. Nothing that was
 /// there is lost then.
-pub fn rebuild<B: Backing>(
-    backing: &mut B,
+pub fn rebuild(
+    backing: &mut dyn Backing,
     blocks: u64,
     options: Options,
 ) -> Result<Rebuilt, MountError> {

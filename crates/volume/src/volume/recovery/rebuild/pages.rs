@@ -43,9 +43,9 @@ struct Versions {
 impl Volume {
     /// Finds what pages that are gone said when the last checkpoint was taken, batch `seq` being its last, as far as headers tell; all of
     /// the map was read as it was then. Gives records of the device, sorted. `live` are the quarters of log segments that were live then.
-    pub(crate) fn salvage<B: Backing>(
+    pub(crate) fn salvage(
         &self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         zones: &ZoneReport,
         (seq, live): (u64, &[u32]),
     ) -> Vec<RunRecord> {
@@ -101,9 +101,9 @@ impl Volume {
         blocks.filter(|lba| self.map.peek(Lba::new(*lba)).at == Location::LOST).collect()
     }
 
-    fn versions_of<B: Backing>(
+    fn versions_of(
         &self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         unknown: &BTreeSet<u64>,
         survey: &Survey,
         seq: u64,

@@ -33,9 +33,9 @@ impl Roots<'_> {
     }
 
     /// A generation above all that there were; in slots one whose slot can be read, and so can the one behind it.
-    pub(super) fn next_generation<B: Backing>(
+    pub(super) fn next_generation(
         &self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         survey: &Survey,
     ) -> Result<u64, MountError> {
         let uuid = &self.label.uuid;
@@ -66,7 +66,7 @@ impl Roots<'_> {
     }
 
     /// Writes the root and makes it durable.
-    pub(super) fn write<B: Backing>(&self, backing: &mut B, root: &Root) -> Result<(), MountError> {
+    pub(super) fn write(&self, backing: &mut dyn Backing, root: &Root) -> Result<(), MountError> {
         let failed = |_| MountError::Backing("the root was written");
         match self.appended() {
             None => {
@@ -81,9 +81,9 @@ impl Roots<'_> {
         backing.flush().map_err(failed)
     }
 
-    fn append<B: Backing>(
+    fn append(
         &self,
-        backing: &mut B,
+        backing: &mut dyn Backing,
         root: &Root,
         (zone, written): (u32, Option<u32>),
     ) -> Result<(), IoFailed> {
@@ -108,7 +108,7 @@ impl Roots<'_> {
     }
 
     /// Clears the slots that hold no root, so that a check does not find them again.
-    pub(super) fn clear_slots<B: Backing>(&self, backing: &mut B) -> Result<(), IoFailed> {
+    pub(super) fn clear_slots(&self, backing: &mut dyn Backing) -> Result<(), IoFailed> {
         let slots = if self.appended().is_some() { &[][..] } else { self.layout.roots() };
         for at in slots {
             let block = read_block(backing, *at).ok();
@@ -138,8 +138,8 @@ fn zone_with_room(report: &ZoneReport) -> Result<(u32, Option<u32>), MountError>
 
 /// Finishes the log segments that were being written but for some: only so many zones may be written in part, and nobody goes on
 /// with these.
-pub(super) fn finish_zones<B: Backing>(
-    backing: &mut B,
+pub(super) fn finish_zones(
+    backing: &mut dyn Backing,
     zones: &ZoneReport,
     except: &[LogSegmentId],
 ) -> Result<(), IoFailed> {

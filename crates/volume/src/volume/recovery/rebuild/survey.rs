@@ -130,8 +130,8 @@ pub(super) struct Survey {
 /// A block of a body: its batch, place and index.
 type Part = ((u32, u64), Location, u64);
 
-struct Scan<'a, B> {
-    backing: &'a mut B,
+struct Scan<'a> {
+    backing: &'a mut dyn Backing,
     layout: &'a Layout,
     uuid: [u8; 16],
     seen: Vec<Seen>,
@@ -140,8 +140,8 @@ struct Scan<'a, B> {
 }
 
 /// Looks at every log segment.
-pub(super) fn survey<B: Backing>(
-    backing: &mut B,
+pub(super) fn survey(
+    backing: &mut dyn Backing,
     layout: &Layout,
     zones: Option<&ZoneReport>,
     uuid: [u8; 16],
@@ -186,8 +186,8 @@ fn note_leads(chain: &mut [Seen]) {
 }
 
 /// A block of a backing that is a header of a log segment.
-pub(super) fn header_at<B: Backing>(
-    backing: &mut B,
+pub(super) fn header_at(
+    backing: &mut dyn Backing,
     uuid: &[u8; 16],
     at: u32,
 ) -> Option<DecodedBatch> {
@@ -197,12 +197,12 @@ pub(super) fn header_at<B: Backing>(
 }
 
 /// The batch of a header that was found before, if it is still there.
-pub(super) fn batch_at<B: Backing>(backing: &mut B, uuid: &[u8; 16], seen: &Seen) -> Option<Found> {
+pub(super) fn batch_at(backing: &mut dyn Backing, uuid: &[u8; 16], seen: &Seen) -> Option<Found> {
     let batch = header_at(backing, uuid, seen.start)?;
     Some(Found { batch, start: seen.start })
 }
 
-impl<B: Backing> Scan<'_, B> {
+impl Scan<'_> {
     /// Invariants 1 and 2.
     fn chain(&mut self, segment: LogSegmentId, end: u32) {
         let blocks = self.layout.geometry().segment_blocks;

@@ -18,8 +18,8 @@ use crate::volume::recovery::{State, layout_of, state_from};
 use crate::zones::{ZoneReport, laid_out, of_zone};
 
 /// The root of the newest checkpoint that can be used, and what opening the volume from there comes to.
-pub(super) fn find<B: Backing>(
-    backing: &mut B,
+pub(super) fn find(
+    backing: &mut dyn Backing,
     label: &VolumeLabel,
     options: Options,
     (survey, zones): (&Survey, Option<&ZoneReport>),
@@ -68,8 +68,8 @@ impl Last {
 }
 
 /// The root that names a body, if that can be read.
-fn root_of<B: Backing>(
-    backing: &mut B,
+fn root_of(
+    backing: &mut dyn Backing,
     body: &BodyAt,
     uuid: &[u8; 16],
     generation: u64,
@@ -90,8 +90,8 @@ fn root_of<B: Backing>(
 }
 
 /// What opening a volume with this root comes to; `None` if the root may not have been the last one.
-fn judge<B: Backing>(
-    backing: &mut B,
+fn judge(
+    backing: &mut dyn Backing,
     label: &VolumeLabel,
     options: Options,
     (survey, zones, root): (&Survey, Option<&ZoneReport>, &Root),
@@ -140,7 +140,7 @@ impl Volume {
 
     /// Whether all data that may not have been durable when the root was written is as it should be. A checkpoint whose root
     /// was never written may point to data that a power cut took.
-    fn is_settled_at<B: Backing>(&self, backing: &mut B, survey: &Survey) -> bool {
+    fn is_settled_at(&self, backing: &mut dyn Backing, survey: &Survey) -> bool {
         let mut durable: Vec<(u32, u32, u64)> = survey
             .batches
             .iter()
