@@ -45,7 +45,11 @@ fn areas(row: &Row) -> Vec<&str> {
 /// The number of each policy in a figure.
 fn numbers(data: &Data) -> BTreeMap<&str, Option<f64>> {
     let values = data.groups.iter().flat_map(|group| &group.policies);
-    data.policies.iter().map(String::as_str).zip(values.map(|point| point.value())).collect()
+    data.policies
+        .iter()
+        .map(String::as_str)
+        .zip(values.map(onefold_study::report::Point::value))
+        .collect()
 }
 
 /// Every hit is in one area, and every area of every policy has its metric.
