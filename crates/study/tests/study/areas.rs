@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use onefold_config::Policies;
-use onefold_study::report::{Data, Report};
+use onefold_study::report::{Data, Point, Report};
 use onefold_study::{Control, Options, Row, Study, run};
 
 const RATIOS: [&str; 4] =
@@ -45,11 +45,7 @@ fn areas(row: &Row) -> Vec<&str> {
 /// The number of each policy in a figure.
 fn numbers(data: &Data) -> BTreeMap<&str, Option<f64>> {
     let values = data.groups.iter().flat_map(|group| &group.policies);
-    data.policies
-        .iter()
-        .map(String::as_str)
-        .zip(values.map(onefold_study::report::Point::value))
-        .collect()
+    data.policies.iter().map(String::as_str).zip(values.map(Point::value)).collect()
 }
 
 /// Every hit is in one area, and every area of every policy has its metric.
