@@ -132,7 +132,7 @@ fmt:
 build:
 	cargo test --workspace --locked --lib --bins --tests --no-run
 clippy:
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --profile test --workspace --all-targets --locked -- -D warnings
 # Examples are compiled by clippy, and none has tests.
 unit:
 	ONEFOLD_SEEDS=$${ONEFOLD_SEEDS:-$(SEEDS)} cargo test --workspace --locked --lib --bins --tests
