@@ -1,9 +1,9 @@
 #!/bin/sh
 # Compares, over the same kind of Unix socket and taking turns: the emulated SSD in an image file
 # (`onefold ssd serve --latency none`), our NBD server over plain memory (the front end alone), and
-# nbdkit's memory plugin. 4 KiB random reads and writes at queue depth 32 through fio's nbd engine.
-# Prints the median IOPS of each and the ratios to nbdkit. The image lies in TMPDIR: with
-# TMPDIR=/dev/shm it is in memory like the peer, on a disk its writes are the host's file system's, too.
+# nbdkit's plugins memory and file. 4 KiB random reads and writes at queue depth 32 through fio's nbd engine.
+# Prints the median IOPS of each and the ratios to both plugins. Image and file lie in TMPDIR: with
+# TMPDIR=/dev/shm they are in memory, on a disk their writes are the host's file system's, too.
 #
 # usage: scripts/bench-nbd.sh [ROUNDS [SECONDS_PER_RUN]]
 set -eu
@@ -41,7 +41,10 @@ pids="$pids $!"
 pids="$pids $!"
 nbdkit --foreground --unix "$dir/nbdkit.sock" memory "$bytes" &
 pids="$pids $!"
-servers="ssd memory nbdkit"
+truncate --size "$bytes" "$dir/file.img"
+nbdkit --foreground --unix "$dir/file.sock" file "$dir/file.img" &
+pids="$pids $!"
+servers="ssd memory nbdkit file"
 for server in $servers; do
     tries=0
     until [ -S "$dir/$server.sock" ]; do
@@ -81,9 +84,9 @@ for rw in randread randwrite; do
             echo "$report" | cut -d';' -f"$field" >>"$dir/$rw.$server"
         done
     done
-    peer=$(median "$dir/$rw.nbdkit")
+    peers="$(median "$dir/$rw.nbdkit") $(median "$dir/$rw.file")"
     for server in $servers; do
-        iops=$(median "$dir/$rw.$server")
-        echo "$rw $server $iops IOPS, $(awk "BEGIN { printf \"%.2f\", $iops / $peer }") x nbdkit"
+        echo "$(median "$dir/$rw.$server") $peers" | awk -v what="$rw $server" \
+            '{ printf "%s %d IOPS, %.2f x nbdkit memory, %.2f x nbdkit file\n", what, $1, $1 / $2, $1 / $3 }'
     done
 done
