@@ -82,48 +82,6 @@ pub trait Backing {
     }
 }
 
-impl<B: Backing + ?Sized> Backing for &mut B {
-    fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
-        (**self).read(at, bytes)
-    }
-
-    fn read_all(&mut self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
-        (**self).read_all(pieces)
-    }
-
-    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
-        (**self).write(at, bytes)
-    }
-
-    fn flush(&mut self) -> Result<(), IoFailed> {
-        (**self).flush()
-    }
-
-    fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
-        (**self).trim(at, blocks)
-    }
-
-    fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
-        (**self).remap(list)
-    }
-
-    fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
-        (**self).zones()
-    }
-
-    fn zone(&mut self, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
-        (**self).zone(zone)
-    }
-
-    fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
-        (**self).reset(zone)
-    }
-
-    fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
-        (**self).finish(zone)
-    }
-}
-
 /// Carries out one request of a volume.
 pub fn execute<E: Engine + ?Sized>(
     volume: &mut E,
