@@ -75,6 +75,7 @@ CASES = [
     Case("sqlite-wal-normal", "sqlite-wal.py NORMAL", fails=LOST, is_frequent=False, **SQLITE),
     Case("sqlite-wal-full", "sqlite-wal.py FULL", fails=KEPT, **SQLITE),
     Case("sqlite-onefold", "sqlite-onefold.sh FULL", fails=KEPT, **EXTENSION),
+    Case("sqlite-onefold-paired", "sqlite-onefold.sh FULL plain paired", fails=KEPT, **EXTENSION),
     Case("sqlite-onefold-xfs", "sqlite-onefold.sh FULL reflink", fails=KEPT, options="--fs xfs --mkfs=-ssize=4096", **EXTENSION),
     Case("rename-ext4", "rename.sh plain", RENAME, DAMAGED, options=DELAYED),
     Case("rename-ext4-fsync", "rename.sh sync", RENAME, KEPT, options=DELAYED),

@@ -632,7 +632,13 @@ sim|state-told|source.rs|s/drop\(contents\.drain\(.*?\)\);//|what a trace told o
 sim|state-unsummed|checkpoint.rs|s/if onefold_format::checksum\(&frame\) != u32::from_le_bytes\(sum\)/if frame.len() > 2 * BLOCK_MAX/|damage of a state is noticed
 sim|state-of-another|checkpoint.rs|s/"config": setup\.config\.to_json\(\),//|a state of another configuration is refused
 sim|state-cpu|at_once.rs|s/\*began_cpu_s = thread_cpu_s\(\) - cpu_s;/let _ = (began_cpu_s, cpu_s);/|CPU time of the parts of a run adds up
-sqlite|small-cloned|connection.rs|s/&& frames < syncs\.saturating_mul\(CLONED_FRAMES_PER_SYNC\)/\&\& frames < syncs.min(0)/|small commits that are synced one by one are written
+sqlite|small-cloned|connection.rs|s/&& view\.written\(\)\.is_of_small_commits\(\)/\&\& false/|small commits that are synced one by one are written
+sqlite|pairs-unseen|ffi/database.rs|s/view\.follow\(salts\);/let _ = (view, salts);/|all connections learn that a WAL is paired
+sqlite|pairs-same-header|wal.rs|s/self\.known\.filter\(\|known\| known\.salts == salts\)/self.known.filter(|_| false)/|a header that is written again keeps its layout
+sqlite|pages-uncommitted|wal.rs|s/self\.pages\.truncate\(index\(committed\)\);/let _ = committed;/|pages of frames that were rolled back are forgotten
+sqlite|pages-kept|wal.rs|s/self\.pages\.clear\(\);//|pages of frames belong to one header
+sqlite|growth-kept|wal.rs|s/self\.truncate\(before\)\?;\n(\s*\})/$1/|a file that cannot grow ahead is as long as it was
+sqlite|header-held|device.rs|s/let ends = state\.is_commit && at <= state\.last_header_at;/let ends = state.is_commit \&\& at < u64::MIN;/|the header of a commit that is written again is not held back
 sqlite|marker-stock|header.rs|s/const EMPTY: u32 = 0x4f46_5730;/const EMPTY: u32 = 3_007_000;/|SQLite without the extension refuses an empty aligned WAL
 sqlite|marker-gone|wal.rs|s/return Self::create\(medium\);/return medium.truncate(0);/|a truncation leaves the header of an aligned WAL
 sqlite|shared-memory|ffi/database.rs|s/if lock\(&self\.shared\)\.wal\.is_none\(\) \{/if !lock(\&self.shared).to_string().is_empty() {/|the shared memory of an aligned WAL is not that of a stock one
@@ -645,7 +651,7 @@ sqlite|ahead-oldest|checkpoint.rs|s/u32::MAX - frame\)/*frame)/|what is cloned a
 sqlite|ahead-unsafe|checkpoint.rs|s/let frames = bounds\.copied_frames\.\.bounds\.safe_frames;/let frames = bounds.copied_frames..bounds.safe_frames.max(6);/|what is cloned ahead may be copied
 sqlite|group-ends|checkpoint.rs|s/\*\*ahead == expected\n\s*&& self.*?\* self\.layout\.page_bytes\(\)/**ahead == expected/s|a run ends with its group
 sqlite|clone-failed|ffi/database.rs|s/(connection\.note_refused\(error\);\n\s*)false/$1true/|a page that cannot be cloned is written
-sqlite|device-commit-held|device.rs|s/if ends \|\| at == 0 \{/if at == 0 {/|a commit on a device writes what was held back
+sqlite|device-commit-held|device.rs|s/if ends \{ self\.settle\(\) \}/if ends \&\& at == 0 { self.settle() }/|a commit on a device writes what was held back
 sqlite|device-held-unseen|device.rs|s/bytes \} in held \{/bytes } in held.into_iter().take(0) {/|what is held back is read
 sqlite|device-sync-held|device.rs|s/self\.settle\(\)\?;\n(\s*self\.blocks\.sync)/$1/|a sync of a device writes what was held back
 sqlite|device-size|device.rs|s/if bytes > self\.database_bytes_max\(\) \{/if bytes > u64::MAX - 1 {/|a database does not grow beyond its device

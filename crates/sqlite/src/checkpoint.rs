@@ -15,7 +15,7 @@ use std::ops::Range;
 use onefold_units::convert::{index, index64, u64_from};
 
 use crate::header;
-use crate::layout::{FRAME_HEADER_BYTES, GROUP_FRAMES, Layout};
+use crate::layout::{FRAME_HEADER_BYTES, Layout};
 
 /// Most pages of one clone: an upper bound of the time in one system call.
 const RUN_PAGES_MAX: u32 = 4096;
@@ -60,21 +60,27 @@ pub(crate) enum Step {
     Clone(Vec<Run>),
 }
 
-/// Database pages of frames, which are counted from 0. `read` fills a buffer from a place of the aligned WAL.
+/// Database pages of frames, which are counted from 0. Those of the first frames are `known`, but for zeroes; `read` fills a buffer
+/// from a place of the aligned WAL.
 pub(crate) fn pages_of<E>(
     layout: Layout,
+    known: &[u32],
     frames: Range<u32>,
     read: impl Fn(&mut [u8], u64) -> Result<(), E>,
 ) -> Result<Vec<u32>, E> {
     let mut pages = Vec::new();
     let mut frame = u64::from(frames.start);
     while frame < u64::from(frames.end) {
-        let end = (frame / GROUP_FRAMES + 1) * GROUP_FRAMES;
-        let count = end.min(u64::from(frames.end)) - frame;
-        let mut block = vec![0; index64(count * FRAME_HEADER_BYTES)];
-        read(&mut block, layout.header_at(frame))?;
-        pages.extend(block.as_chunks().0.iter().map(header::page_number));
-        frame += count;
+        let end = layout.group_end(frame).min(u64::from(frames.end));
+        let known = known.get(index64(frame)..index64(end));
+        if let Some(known) = known.filter(|known| !known.contains(&0)) {
+            pages.extend_from_slice(known);
+        } else {
+            let mut block = vec![0; index64((end - frame) * FRAME_HEADER_BYTES)];
+            read(&mut block, layout.header_at(frame))?;
+            pages.extend(block.as_chunks().0.iter().map(header::page_number));
+        }
+        frame = end;
     }
     Ok(pages)
 }

@@ -10,7 +10,7 @@ use crate::checkpoint::{Bounds, Checkpoint, pages_of};
 use crate::code::Code;
 use crate::device::{Device, RUNS_MAX};
 use crate::header::Kind;
-use crate::layout::BLOCK_BYTES;
+use crate::layout::{BLOCK_BYTES, Layout};
 use crate::wal::AlignedWal;
 
 /// The database and the WAL of a connection.
@@ -34,18 +34,9 @@ pub(crate) struct Connection {
     pub(crate) refused: Option<Errno>,
     /// The file system or the files do not take clones: none is tried any more.
     pub(crate) is_plain: bool,
-    /// Syncs of the WAL by this connection since its last checkpoint began.
-    pub(crate) wal_syncs: u32,
-    /// Checkpoints that wrote, as there were few frames for each sync ([`CLONED_FRAMES_PER_SYNC`]).
+    /// Checkpoints that wrote, as commits were small.
     pub(crate) small_commits: u64,
 }
-
-/// Frames for each sync of the WAL from which on a checkpoint clones.
-///
-/// A clone saves the page in the database. It also shares blocks of the WAL, so that the next frames go to new blocks, and each sync of
-/// the WAL writes metadata of the file system: some one and a half pages on XFS, estimated from `scripts/write_once_sqlite.py`. Commits of few frames that
-/// are synced one by one would cost more than they save.
-const CLONED_FRAMES_PER_SYNC: u32 = 4;
 
 /// An aligned WAL.
 #[derive(Debug)]
@@ -116,26 +107,25 @@ impl Connection {
     /// A checkpoint begins. `bounds` are those of the shared memory, if the connection has it.
     pub(crate) fn begin_checkpoint(&mut self, bounds: Option<Bounds>) {
         self.checkpoint = None;
-        // One of them may be the sync of the checkpoint before.
-        let syncs = std::mem::take(&mut self.wal_syncs).saturating_sub(1);
         let Some(OpenWal { view, file }) = &self.wal else { return };
         let device = self.device.as_deref();
         let Some(layout) = view.layout().filter(|layout| layout.page_bytes() >= BLOCK_BYTES) else {
             return;
         };
         let bounds = bounds.unwrap_or(Bounds { copied_frames: 0, safe_frames: 0, pages: 0 });
-        let frames = bounds.safe_frames.saturating_sub(bounds.copied_frames);
-        if device.is_none() && frames < syncs.saturating_mul(CLONED_FRAMES_PER_SYNC) {
+        // A clone saves the page in the database. It also shares blocks of the WAL, so that the next frames go to new blocks, and
+        // each sync of the WAL writes metadata of the file system: some one and a half pages on XFS. Small commits would cost more.
+        if device.is_none() && view.written().is_of_small_commits() {
             self.checkpoint = Some(Checkpoint::of_writes(layout));
             self.small_commits += 1;
             return;
         }
         self.checkpoint = Some(match device {
             Some(device) => Checkpoint::begin(layout, bounds, RUNS_MAX, |frames| {
-                pages_of(layout, frames, |buffer, at| device.read_wal(buffer, at))
+                pages_of(layout, view.pages(), frames, |buffer, at| device.read_wal(buffer, at))
             }),
             None => Checkpoint::begin(layout, bounds, 1, |frames| {
-                pages_of(layout, frames, |buffer, at| file.read(buffer, at))
+                pages_of(layout, view.pages(), frames, |buffer, at| file.read(buffer, at))
             }),
         });
     }
@@ -151,6 +141,9 @@ impl fmt::Display for Connection {
     /// What `PRAGMA onefold` answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.wal, self.stock) {
+            (Some(wal), _) if wal.view.layout().is_some_and(Layout::is_paired) => {
+                write!(f, "layout=paired")?;
+            }
             (Some(_), _) => write!(f, "layout=aligned")?,
             (None, Some(stock)) => write!(f, "layout=stock reason={stock}")?,
             (None, None) => write!(f, "layout=none reason=no_wal")?,

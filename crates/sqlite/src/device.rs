@@ -15,8 +15,8 @@
 //!
 //! 1. The WAL begins with the header of an aligned WAL from `format` on. What the last connection deletes is only the frames.
 //! 2. Writes to the WAL are held back ([`Held`]): a part of a block until a part of another block is written, and blocks that
-//!    follow each other up to [`RUN_BYTES_MAX`]. All is written when a transaction ends (the header of its last frame and the
-//!    page after that, or the end of the lock on the WAL), and when SQLite syncs. Only the connection that writes holds
+//!    follow each other up to [`RUN_BYTES_MAX`]. All is written when a transaction ends (the page of its last frame, or its header
+//!    if that is written again, or the end of the lock on the WAL), and when SQLite syncs. Only the connection that writes holds
 //!    something, under SQLite's lock on the WAL; and what is held belongs to no transaction that is committed.
 //! 3. No byte behind [`Label::database_bytes`] is part of the database. The label grows before what is behind its end is written,
 //!    and is durable with the next sync, as the size of a file is.
@@ -39,7 +39,7 @@ use crate::blocks::Blocks;
 use crate::checkpoint::Run;
 use crate::code::Code;
 use crate::error::DeviceError;
-use crate::header::{self, FrameBytes};
+use crate::header;
 use crate::layout::{BLOCK_BYTES, Layout};
 use crate::wal::Medium;
 
@@ -67,6 +67,9 @@ pub(crate) struct Device<B = Direct> {
     state: Mutex<State>,
 }
 
+/// A WAL may be longer than it has to be by its room divided by this.
+const WASTE_SHARE: u64 = 8;
+
 /// Most bytes of blocks that are held back.
 const RUN_BYTES_MAX: usize = 1 << 20;
 
@@ -77,6 +80,8 @@ struct State {
     part: Option<Held>,
     /// Whole blocks that follow each other.
     run: Option<Held>,
+    /// The last frame header since that of the WAL, by where it lies.
+    last_header_at: u64,
     /// The last frame header was that of a commit: its page ends the transaction.
     is_commit: bool,
 }
@@ -117,7 +122,7 @@ impl Held {
 
 impl State {
     const fn new(label: Label) -> Self {
-        Self { label, part: None, run: None, is_commit: false }
+        Self { label, part: None, run: None, last_header_at: 0, is_commit: false }
     }
 
     /// What is held of a range.
@@ -232,6 +237,12 @@ impl<B: Blocks> Device<B> {
     /// Fills `buffer` from a place of the WAL.
     pub(crate) fn read_wal(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         self.read(buffer, WAL_AT + at)
+    }
+
+    /// Writes to a place of the WAL, with what is held back if that ends a transaction.
+    fn write_wal(&self, bytes: &[u8], at: u64, ends: bool) -> io::Result<()> {
+        self.write(bytes, WAL_AT + at)?;
+        if ends { self.settle() } else { Ok(()) }
     }
 
     /// The WAL, as a file of constant size.
@@ -377,12 +388,33 @@ impl<B: Blocks> Medium for WalRegion<'_, B> {
             return Err(Code::FULL);
         }
         let device = self.0;
-        let is_commit = <&FrameBytes>::try_from(bytes).is_ok_and(header::is_commit);
-        let ends = std::mem::replace(&mut device.state().is_commit, is_commit) || is_commit;
-        let written = device.write(bytes, WAL_AT + at);
+        let mut state = device.state();
         // The first block is the header of the WAL.
-        let settled = written.and_then(|()| if ends || at == 0 { device.settle() } else { Ok(()) });
-        settled.map_err(|error| write_code(&error))
+        let is_wal_header = at == 0;
+        let ends = std::mem::take(&mut state.is_commit) || is_wal_header;
+        if is_wal_header {
+            state.last_header_at = 0;
+        }
+        drop(state);
+        device.write_wal(bytes, at, ends).map_err(|error| write_code(&error))
+    }
+
+    fn may_waste(&self, bytes: u64) -> bool {
+        bytes <= self.0.wal_bytes / WASTE_SHARE
+    }
+
+    fn write_header(&self, block: &[u8], at: u64) -> Result<(), Code> {
+        if at.saturating_add(u64_from(block.len())) > self.0.wal_bytes {
+            return Err(Code::FULL);
+        }
+        let device = self.0;
+        let mut state = device.state();
+        state.is_commit = block.first_chunk().is_some_and(header::is_commit);
+        // A header that is written again, as its checksum has changed, has no page behind it.
+        let ends = state.is_commit && at <= state.last_header_at;
+        state.last_header_at = state.last_header_at.max(at);
+        drop(state);
+        device.write_wal(block, at, ends).map_err(|error| write_code(&error))
     }
 
     fn truncate(&self, _bytes: u64) -> Result<(), Code> {

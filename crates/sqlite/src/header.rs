@@ -12,6 +12,8 @@ const MAGIC: u32 = 0x377f_0682;
 const STOCK: u32 = 3_007_000;
 /// Version of an aligned WAL: `OFW1`.
 const ALIGNED: u32 = 0x4f46_5731;
+/// Version of an aligned WAL that is paired: `OFW2`.
+const PAIRED: u32 = 0x4f46_5732;
 /// Version of an aligned WAL that SQLite has not given a header: `OFW0`.
 const EMPTY: u32 = 0x4f46_5730;
 
@@ -19,6 +21,9 @@ const EMPTY: u32 = 0x4f46_5730;
 pub(crate) type HeaderBytes = [u8; 32];
 /// Bytes of the header of a frame.
 pub(crate) type FrameBytes = [u8; 24];
+
+/// Salts of a WAL.
+pub(crate) type Salts = [u8; 8];
 
 /// What a WAL begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +80,7 @@ pub(crate) fn kind(header: &HeaderBytes) -> Kind {
     match word(header, 4) {
         EMPTY => Kind::Empty,
         ALIGNED => Kind::Aligned(layout),
+        PAIRED => Kind::Aligned(layout.paired()),
         _ => Kind::Foreign,
     }
 }
@@ -87,9 +93,14 @@ pub(crate) fn empty() -> HeaderBytes {
     with_version(header, EMPTY)
 }
 
-/// A header of SQLite as an aligned WAL has it.
-pub(crate) fn aligned(stock: HeaderBytes) -> HeaderBytes {
-    with_version(stock, ALIGNED)
+/// A header of SQLite as an aligned WAL has it, paired or not.
+pub(crate) fn aligned(stock: HeaderBytes, is_paired: bool) -> HeaderBytes {
+    with_version(stock, if is_paired { PAIRED } else { ALIGNED })
+}
+
+/// Two numbers of SQLite that are others each time it begins to write from the start of the WAL.
+pub(crate) fn salts(header: &HeaderBytes) -> Salts {
+    std::array::from_fn(|byte| header[16 + byte])
 }
 
 /// The header of an aligned WAL as SQLite knows it.

@@ -3,6 +3,10 @@
 //! SQLite addresses its WAL as a header of 32 bytes and frames of 24 bytes plus a page. An aligned WAL has the header in
 //! block 0 and then groups: one block of 170 frame headers, and the 170 pages of these frames. So each page of 4 KiB or more
 //! starts at a multiple of 4 KiB, as it does in the database file. 170 headers of 24 bytes leave 16 bytes of a block unused.
+//!
+//! A *paired* WAL begins with [`PAIRS`] groups of one frame. Where each commit is one page and is synced, header and page are
+//! two blocks that follow each other: one request to the drive, as in stock, and the block of headers would have been written
+//! again for each commit anyway.
 
 /// Bytes of a block, the unit that file systems share. Also the size of the WAL header's block and of a block of frame headers.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
@@ -13,10 +17,16 @@ pub(crate) const FRAME_HEADER_BYTES: u64 = 24;
 /// Frames of a group.
 pub(crate) const GROUP_FRAMES: u64 = BLOCK_BYTES / FRAME_HEADER_BYTES;
 
+/// Groups of one frame at the start of a paired WAL: somewhat more than the 1,000 frames after which SQLite makes a checkpoint by
+/// itself. What comes after them lies in groups of 170, so a paired WAL is 4 MiB longer at most.
+pub(crate) const PAIRS: u64 = 1024;
+
 /// Translation of offsets for one page size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     page_bytes: u64,
+    /// Groups of one frame in the beginning.
+    pairs: u64,
 }
 
 /// A range of an aligned WAL that holds consecutive bytes of the stock one.
@@ -26,6 +36,10 @@ pub struct Piece {
     pub at: u64,
     /// Bytes, at least 1.
     pub bytes: u64,
+    /// The frame that they belong to, from 0.
+    pub frame: u64,
+    /// They belong to its header, not to its page.
+    pub is_header: bool,
 }
 
 impl Layout {
@@ -33,10 +47,28 @@ impl Layout {
     #[must_use]
     pub const fn new(page_bytes: u32) -> Option<Self> {
         if page_bytes.is_power_of_two() && page_bytes >= 512 && page_bytes <= 65_536 {
-            Some(Self { page_bytes: page_bytes as u64 })
+            Some(Self { page_bytes: page_bytes as u64, pairs: 0 })
         } else {
             None
         }
+    }
+
+    /// The layout of a paired WAL with such pages.
+    #[must_use]
+    pub const fn paired(self) -> Self {
+        Self { pairs: PAIRS, ..self }
+    }
+
+    /// Whether a WAL of this layout is paired.
+    #[must_use]
+    pub const fn is_paired(self) -> bool {
+        self.pairs > 0
+    }
+
+    /// Whether nothing else lies in the block of the header of a frame.
+    #[must_use]
+    pub const fn is_pair(self, frame: u64) -> bool {
+        frame < self.pairs
     }
 
     /// Bytes of a database page.
@@ -48,14 +80,21 @@ impl Layout {
     /// Offset of the header of a frame in the aligned WAL. Frames are counted from 0.
     #[must_use]
     pub const fn header_at(self, frame: u64) -> u64 {
-        self.group_at(frame / GROUP_FRAMES) + FRAME_HEADER_BYTES * (frame % GROUP_FRAMES)
+        let first = self.group_first(frame);
+        self.group_at(first) + FRAME_HEADER_BYTES * (frame - first)
     }
 
     /// Offset of the page of a frame in the aligned WAL. Frames are counted from 0.
     #[must_use]
     pub const fn page_at(self, frame: u64) -> u64 {
-        let within = BLOCK_BYTES + self.page_bytes * (frame % GROUP_FRAMES);
-        self.group_at(frame / GROUP_FRAMES) + within
+        let first = self.group_first(frame);
+        self.group_at(first) + BLOCK_BYTES + self.page_bytes * (frame - first)
+    }
+
+    /// The first frame behind the group of a frame.
+    #[must_use]
+    pub const fn group_end(self, frame: u64) -> u64 {
+        if self.is_pair(frame) { frame + 1 } else { self.group_first(frame) + GROUP_FRAMES }
     }
 
     /// The frame whose page is exactly this range of the stock WAL.
@@ -87,10 +126,12 @@ impl Layout {
     const fn piece(self, offset: u64) -> Piece {
         let (frame, within) = (offset / self.frame_bytes(), offset % self.frame_bytes());
         if within < FRAME_HEADER_BYTES {
-            Piece { at: self.header_at(frame) + within, bytes: FRAME_HEADER_BYTES - within }
+            let (at, bytes) = (self.header_at(frame) + within, FRAME_HEADER_BYTES - within);
+            Piece { at, bytes, frame, is_header: true }
         } else {
             let within = within - FRAME_HEADER_BYTES;
-            Piece { at: self.page_at(frame) + within, bytes: self.page_bytes - within }
+            let (at, bytes) = (self.page_at(frame) + within, self.page_bytes - within);
+            Piece { at, bytes, frame, is_header: false }
         }
     }
 
@@ -98,8 +139,11 @@ impl Layout {
     #[must_use]
     pub const fn frames(self, aligned_bytes: u64) -> u64 {
         let rest = aligned_bytes.saturating_sub(BLOCK_BYTES);
+        let Some(rest) = rest.checked_sub(self.pairs * self.pair_bytes()) else {
+            return rest / self.pair_bytes();
+        };
         let pages = (rest % self.group_bytes()).saturating_sub(BLOCK_BYTES) / self.page_bytes;
-        rest / self.group_bytes() * GROUP_FRAMES + pages
+        self.pairs + rest / self.group_bytes() * GROUP_FRAMES + pages
     }
 
     /// Bytes of a stock WAL of that many frames.
@@ -133,8 +177,27 @@ impl Layout {
         BLOCK_BYTES + GROUP_FRAMES * self.page_bytes
     }
 
-    const fn group_at(self, group: u64) -> u64 {
-        BLOCK_BYTES + group * self.group_bytes()
+    const fn pair_bytes(self) -> u64 {
+        BLOCK_BYTES + self.page_bytes
+    }
+
+    /// The first frame of the group of a frame.
+    const fn group_first(self, frame: u64) -> u64 {
+        match frame.checked_sub(self.pairs) {
+            None => frame,
+            Some(behind) => frame - behind % GROUP_FRAMES,
+        }
+    }
+
+    /// Where the group with that first frame lies.
+    const fn group_at(self, first: u64) -> u64 {
+        match first.checked_sub(self.pairs) {
+            None => BLOCK_BYTES + first * self.pair_bytes(),
+            Some(behind) => {
+                let groups = behind / GROUP_FRAMES * self.group_bytes();
+                BLOCK_BYTES + self.pairs * self.pair_bytes() + groups
+            }
+        }
     }
 }
 
@@ -144,15 +207,36 @@ mod tests {
 
     const PAGES: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
 
+    /// All of them, the paired ones too.
     fn layouts() -> impl Iterator<Item = Layout> {
-        PAGES.into_iter().filter_map(Layout::new)
+        PAGES.into_iter().filter_map(Layout::new).flat_map(|layout| [layout, layout.paired()])
     }
 
     #[test]
     fn only_page_sizes_of_sqlite_have_a_layout() {
         let refused = [0, 256, 513, 4095, 131_072, u32::MAX];
         assert!(refused.into_iter().all(|bytes| Layout::new(bytes).is_none()));
-        assert_eq!(layouts().count(), PAGES.len());
+        assert_eq!(layouts().count(), 2 * PAGES.len());
+    }
+
+    #[test]
+    fn a_pair_is_a_block_with_a_header_and_the_page_behind_it() {
+        for layout in PAGES.into_iter().filter_map(Layout::new).map(Layout::paired) {
+            let mut at = BLOCK_BYTES;
+            for frame in 0..PAIRS {
+                assert_eq!(
+                    (layout.header_at(frame), layout.page_at(frame)),
+                    (at, at + BLOCK_BYTES)
+                );
+                assert_eq!((layout.is_pair(frame), layout.group_end(frame)), (true, frame + 1));
+                at += BLOCK_BYTES + layout.page_bytes();
+            }
+            assert!(!layout.is_pair(PAIRS));
+            assert_eq!(layout.group_end(PAIRS), PAIRS + GROUP_FRAMES);
+            assert_eq!(layout.header_at(PAIRS + 1), at + FRAME_HEADER_BYTES);
+            let group = layout.page_at(PAIRS + GROUP_FRAMES) - layout.page_at(PAIRS);
+            assert_eq!(group, BLOCK_BYTES + GROUP_FRAMES * layout.page_bytes());
+        }
     }
 
     #[test]
@@ -170,7 +254,7 @@ mod tests {
     #[test]
     fn every_byte_has_its_own_place() {
         for layout in layouts().filter(|layout| layout.page_bytes() <= 4096) {
-            let end = layout.stock_bytes(2 * GROUP_FRAMES + 3);
+            let end = layout.stock_bytes(layout.pairs + 2 * GROUP_FRAMES + 3);
             let mut owner = vec![0_u64; usize::try_from(layout.aligned_bytes(end)).unwrap()];
             let (mut offset, mut step) = (HEADER_BYTES, 1);
             while offset < end {
@@ -195,7 +279,7 @@ mod tests {
     #[test]
     fn sizes_go_both_ways() {
         for layout in layouts() {
-            for frames in [0, 1, 2, 169, 170, 171, 340, 341, 12_345] {
+            for frames in [0, 1, 2, 169, 170, 171, 340, 341, 1023, 1024, 1025, 1194, 1195, 12_345] {
                 let aligned = layout.aligned_bytes(layout.stock_bytes(frames));
                 assert_eq!(layout.frames(aligned), frames);
                 assert_eq!(

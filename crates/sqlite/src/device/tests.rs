@@ -3,6 +3,7 @@ use std::cell::{Cell, RefCell};
 use onefold_units::Rng;
 
 use super::*;
+use crate::header::FrameBytes;
 use crate::wal::AlignedWal;
 
 const BLOCKS: usize = 1024;
@@ -11,6 +12,7 @@ const BLOCKS: usize = 1024;
 struct Memory {
     now: RefCell<Vec<u8>>,
     durable: RefCell<Vec<u8>>,
+    reads: Cell<u32>,
     writes: Cell<u32>,
     /// The control export is that of another disk, which takes remaps and does nothing here.
     is_foreign: bool,
@@ -20,7 +22,8 @@ impl Memory {
     fn new() -> Self {
         let bytes = vec![0xA5; BLOCKS * BLOCK];
         let (now, durable) = (RefCell::new(bytes.clone()), RefCell::new(bytes));
-        Self { now, durable, writes: Cell::new(0), is_foreign: false }
+        let (reads, writes) = (Cell::new(0), Cell::new(0));
+        Self { now, durable, reads, writes, is_foreign: false }
     }
 
     fn cut(&self, random: &mut Rng) {
@@ -42,6 +45,7 @@ impl Blocks for Memory {
 
     fn read(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         assert!(at.is_multiple_of(BLOCK_BYTES) && buffer.len().is_multiple_of(BLOCK));
+        self.reads.set(self.reads.get() + 1);
         buffer.copy_from_slice(&self.now.borrow()[index64(at)..][..buffer.len()]);
         Ok(())
     }
@@ -152,7 +156,7 @@ fn a_power_cut_takes_nothing_that_was_synced() {
                 let n = index64(random.below(170));
                 let fill = 1 + random.next_u64().to_le_bytes()[0] / 2;
                 let header = frame(fill, random.below(4) == 0);
-                device.wal().write_at(&header, BLOCK_BYTES + 24 * u64_from(n)).unwrap();
+                device.wal().write_header(&header, BLOCK_BYTES + 24 * u64_from(n)).unwrap();
                 written[n] = fill;
             }
             if random.below(2) == 0 {
@@ -179,20 +183,50 @@ fn a_power_cut_takes_nothing_that_was_synced() {
 
 /// Without that each frame would program its block of headers, and each page would wait for the one before.
 #[test]
-fn a_transaction_is_three_writes() {
+fn a_transaction_is_two_writes() {
     let device = device();
     let before = device.blocks.writes.get();
     for n in 0..50_u8 {
         let at = BLOCK_BYTES + 24 * u64::from(n);
-        device.wal().write_at(&frame(n, n == 49), at).unwrap();
+        device.wal().write_header(&frame(n, n == 49), at).unwrap();
         device.wal().write_at(&[n; BLOCK], 2 * BLOCK_BYTES + BLOCK_BYTES * u64::from(n)).unwrap();
     }
-    // Its pages but the last, its headers, and the last page.
+    // Its pages, and its headers.
+    assert_eq!(device.blocks.writes.get() - before, 2);
+    // A header of the commit that is written again has no page behind it.
+    device.wal().write_header(&frame(49, true), BLOCK_BYTES + 24 * 49).unwrap();
     assert_eq!(device.blocks.writes.get() - before, 3);
     // A process that dies after the commit has it written: another one reads it.
     let other = reopen(device);
     assert_eq!(read(&other.wal(), BLOCK_BYTES + 24 * 49, 1), [49]);
     assert!((0..50).all(|n| read(&other.wal(), BLOCK_BYTES * (2 + n), 1) == [n.to_le_bytes()[0]]));
+}
+
+/// A commit of one page is one request, and nothing is read for it.
+#[test]
+fn a_pair_is_one_write() {
+    let (device, layout) = (device(), Layout::new(4096).unwrap().paired());
+    for n in 0..9 {
+        let before = (device.blocks.writes.get(), device.blocks.reads.get());
+        let mut block = [0; BLOCK];
+        block[..24].copy_from_slice(&frame(n, true));
+        device.wal().write_header(&block, layout.header_at(n.into())).unwrap();
+        device.wal().write_at(&[n; BLOCK], layout.page_at(n.into())).unwrap();
+        let after = (device.blocks.writes.get(), device.blocks.reads.get());
+        assert_eq!(after, (before.0 + 1, before.1), "pair {n}");
+    }
+    let other = reopen(device);
+    assert_eq!(read(&other.wal(), layout.header_at(8), 1), [8]);
+    assert_eq!(read(&other.wal(), layout.page_at(8), BLOCK), [8; BLOCK]);
+}
+
+/// The WAL of a device has a fixed size, of which pairs take no large part.
+#[test]
+fn a_short_wal_is_not_paired() {
+    let mib = |mib: u64| Device::format(Memory::new(), 77, mib << 20).unwrap();
+    for (bytes, is_paired) in [(2, false), (31, false), (32, true), (256, true)] {
+        assert_eq!(mib(bytes).wal().may_waste(4 << 20), is_paired, "{bytes} MiB");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::checkpoint::{Bounds, Run, Step};
 use crate::code::Code;
 use crate::connection::{Connection, OpenWal};
 use crate::device::Device;
+use crate::header::Salts;
 use crate::layout::Layout;
 use crate::wal::Medium;
 
@@ -66,12 +67,46 @@ impl Database {
 
     /// What the index says about the checkpoint that runs (the WAL-index format of SQLite, sections 2 and 3).
     fn bounds(&self) -> Option<Bounds> {
+        let [pages, copied_frames, safe_frames] = self.words([20, 96, 128])?;
+        Some(Bounds { copied_frames, safe_frames, pages })
+    }
+
+    /// The salts of the WAL that the index belongs to, as bytes of the header have them.
+    fn salts(&self) -> Option<Salts> {
+        let [first, second] = self.words([32, 36])?.map(u32::to_ne_bytes);
+        let mut salts = Salts::default();
+        salts[..4].copy_from_slice(&first);
+        salts[4..].copy_from_slice(&second);
+        Some(salts)
+    }
+
+    /// Words of the index at these bytes.
+    fn words<const N: usize>(&self, at: [usize; N]) -> Option<[u32; N]> {
         let index = self.index?;
-        let word = |at: usize| {
+        Some(at.map(|at| {
             // SAFETY: SQLite has mapped at least 32 KiB there and has not unmapped them; others may write, so it is volatile.
             unsafe { index.wrapping_add(at / size_of::<u32>()).read_volatile() }
-        };
-        Some(Bounds { pages: word(20), copied_frames: word(96), safe_frames: word(128) })
+        }))
+    }
+
+    /// The connection gives the lock of the writer back.
+    fn end_writing(&self) -> std::io::Result<()> {
+        let mut connection = lock(&self.shared);
+        if let (Some(OpenWal { view, .. }), Some([committed])) =
+            (&mut connection.wal, self.words([16]))
+        {
+            view.end_writing(committed);
+        }
+        connection.device.as_ref().map_or(Ok(()), |device| device.settle())
+    }
+
+    /// A lock on the shared memory was taken: what the index says of the WAL stays, or SQLite asks for the lock again.
+    fn follow_index(&self) {
+        if let Some(salts) = self.salts()
+            && let Some(OpenWal { view, .. }) = &mut lock(&self.shared).wal
+        {
+            view.follow(salts);
+        }
     }
 }
 
@@ -377,16 +412,16 @@ unsafe extern "C" fn shm_lock(file: *mut File, offset: c_int, n: c_int, flags: c
         Ok(holder) => holder,
         Err(Code(code)) => return code,
     };
-    if flags & SHM_UNLOCK != 0
-        && offset == WRITE_LOCK
-        && let Some(device) = database.device()
-        && device.settle().is_err()
-    {
+    if flags & SHM_UNLOCK != 0 && offset == WRITE_LOCK && database.end_writing().is_err() {
         return Code::WRITE.0;
     }
     let Some(lock) = holder.methods().shm_lock else { return Code::LOCK.0 };
     // SAFETY: the file is open, and the arguments are those of SQLite.
-    unsafe { lock(holder.as_ptr(), offset, n, flags) }
+    let code = unsafe { lock(holder.as_ptr(), offset, n, flags) };
+    if code == Code::OK && flags & SHM_UNLOCK == 0 {
+        database.follow_index();
+    }
+    code
 }
 
 unsafe extern "C" fn shm_barrier(file: *mut File) {

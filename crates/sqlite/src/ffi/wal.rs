@@ -140,7 +140,9 @@ unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
     // SAFETY: SQLite syncs a file that is open.
     let (wal, real) = unsafe { Wrapped::<Wal>::parts(file) };
     let mut connection = lock(&wal.shared);
-    connection.wal_syncs = connection.wal_syncs.saturating_add(1);
+    if let Some(OpenWal { view, .. }) = &mut connection.wal {
+        view.note_sync();
+    }
     if let Some(device) = &connection.device {
         return code(device.sync().map_err(|_| Code::SYNC));
     }

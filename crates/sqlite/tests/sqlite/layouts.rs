@@ -11,7 +11,7 @@ fn layout(database: &Connection) -> String {
     let told = text(database, "PRAGMA onefold");
     let words: Vec<&str> = told.split(' ').collect();
     match words.as_slice() {
-        ["layout=aligned", ..] => "aligned".to_owned(),
+        ["layout=aligned" | "layout=paired", ..] => "aligned".to_owned(),
         [layout, reason, ..] => format!("{layout} {reason}"),
         _ => told.clone(),
     }

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use onefold_units::Rng;
 use rusqlite::Connection;
 
-use crate::common::{ONEFOLD, STOCK, blob, count, create, open, text};
+use crate::common::{ONEFOLD, STOCK, blob, count, create, insert, open, text};
 
 const CONNECTIONS: usize = 3;
+/// Steps after which commits are of another size.
+const PHASE: u64 = 50;
 const STEPS: u64 = 250;
 pub(crate) const CONTENTS: &str = "SELECT count(*) || ':' || ifnull(sum(n * length(b)), 0) || ':' || \
                         ifnull(group_concat(substr(hex(b), 1, 16)), '') FROM (SELECT * FROM rows ORDER BY n)";
@@ -50,7 +52,12 @@ impl<'a> Side<'a> {
 
 fn set_up(connection: &Connection) {
     connection.busy_timeout(std::time::Duration::ZERO).unwrap();
-    connection.execute_batch("PRAGMA wal_autocheckpoint=40; PRAGMA cache_size=20;").unwrap();
+    // Syncs, of which the layout of the next WAL depends, are those of SQLite.
+    connection
+        .execute_batch(
+            "PRAGMA wal_autocheckpoint=40; PRAGMA cache_size=20; PRAGMA synchronous=FULL;",
+        )
+        .unwrap();
 }
 
 #[derive(Debug)]
@@ -58,6 +65,15 @@ enum Step {
     Sql(String),
     Put(i64, usize),
     Reopen,
+}
+
+/// Commits of one page, each by itself, and a checkpoint now and then.
+fn small_step(random: &mut Rng) -> Step {
+    match random.below(16) {
+        0 => Step::Sql("COMMIT".to_owned()),
+        1 => Step::Sql("PRAGMA wal_checkpoint(RESTART)".to_owned()),
+        _ => Step::Put(random.below(4).cast_signed(), 9),
+    }
 }
 
 fn random_step(random: &mut Rng) -> Step {
@@ -100,7 +116,8 @@ pub(crate) fn compare_steps(paths: &[PathBuf; 2], seed: u64, page_bytes: u32) ->
     let mut random = Rng::fork(seed, u64::from(page_bytes));
     for number in 0..STEPS {
         let who = usize::try_from(random.below(3)).unwrap();
-        let step = random_step(&mut random);
+        let is_small = number / PHASE % 2 == 1;
+        let step = if is_small { small_step(&mut random) } else { random_step(&mut random) };
         let expected = stock.step(who, &step);
         let at = format!("seed {seed}, page size {page_bytes}, step {number}: {who} {step:?}");
         assert_eq!(onefold.step(who, &step), expected, "{at}");
@@ -114,6 +131,38 @@ pub(crate) fn compare_steps(paths: &[PathBuf; 2], seed: u64, page_bytes: u32) ->
     let check = text(&onefold.connections[0], "PRAGMA integrity_check");
     assert_eq!(check, text(&stock.connections[0], "PRAGMA integrity_check"));
     onefold.connections.iter().map(|database| count(database, "cloned_pages")).sum()
+}
+
+/// Where commits are of one page and synced the WAL is paired from one of its beginnings to the next, and all connections notice.
+#[test]
+fn layouts_take_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let mut side = Side::new(&path, ONEFOLD, 4096);
+    let layout = |database: &Connection| {
+        text(database, "PRAGMA onefold").split(' ').next().unwrap_or_default().to_owned()
+    };
+    // From then on a row is a page that is there.
+    insert(&side.connections[0], 0, 130, 3000);
+    let (mut n, mut seen) = (0, Vec::new());
+    for (round, rows) in [1, 1, 1, 30, 30, 1, 1, 30].into_iter().enumerate() {
+        for _ in 0..20 {
+            insert(&side.connections[0], n % 100, rows, 3000);
+            n += rows;
+        }
+        side.step(0, &Step::Sql("PRAGMA wal_checkpoint(RESTART)".to_owned()));
+        insert(&side.connections[0], 0, 1, 3000);
+        seen.push(layout(&side.connections[0]));
+        let contents = text(&side.connections[0], CONTENTS);
+        for other in &side.connections[1..] {
+            assert_eq!(text(other, CONTENTS), contents, "round {round}");
+            assert_eq!(layout(other), seen[round], "round {round}");
+        }
+    }
+    let paired = |seen: &String| seen == "layout=paired";
+    let aligned = |seen: &String| seen == "layout=aligned";
+    assert!(seen[1..3].iter().all(paired) && aligned(&seen[4]) && paired(&seen[6]), "{seen:?}");
+    assert!(aligned(&seen[7]), "{seen:?}");
 }
 
 #[test]
