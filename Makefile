@@ -3,8 +3,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# Seconds per fuzz target: 10 in CI, 0 (skipped) elsewhere unless set.
-FUZZ_SECONDS ?= $(if $(CI),10,0)
+# Seconds per fuzz target: 5 in CI, 0 (skipped) elsewhere unless set.
+FUZZ_SECONDS ?= $(if $(CI),5,0)
 # Share of the seeds of random tests that run: a third of them in CI. With fewer some do not meet what they assert to have met.
 SEEDS ?= $(if $(CI),34%,100%)
 # Budget of campaigns: short (part of `make test`) or full (100 kills of SSDs, 1,000 of volumes). The papers' is short unless set.
@@ -147,7 +147,7 @@ oracle: ## Compare the buffer policies with libCacheSim on one trace (skipped if
 instructions: ## Fail if a buffer policy takes 15 % or the simulator 10 % more instructions than in scripts/instructions.json
 	nice -n 10 scripts/instructions.py
 fuzz-smoke:
-	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 10 s a target)"; \
+	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 5 s a target)"; \
 	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi
 file-systems:
 	scripts/fs-test.sh ssd

@@ -121,7 +121,7 @@ impl States {
     }
 }
 
-/// Histories of one, two and some of three operations.
+/// Histories of one operation, and some of two and three: of two all from the default budget on.
 fn histories(setup: &Setup) -> Vec<Vec<Op>> {
     let ops = ops(setup.mode);
     let count = ops.len();
@@ -139,11 +139,13 @@ fn histories(setup: &Setup) -> Vec<Vec<Op>> {
     let all = three.clone().count();
     let step = index64((u64_from(all) * 25).div_ceil(budget(300).max(1))).clamp(1, all);
     let step = if budget(300) >= CAMPAIGN { 1 } else { step };
+    // A step that has no divisor with the operations meets each of them in both places.
+    let two = two.step_by(if budget(300) < 300 { 5 } else { 1 });
     one.chain(two).filter(wanted).chain(three.step_by(step)).collect()
 }
 
 /// All histories of up to three operations, with and without a snapshot; a small budget thins out
-/// those of three.
+/// those of two and three.
 pub(crate) fn every_cut(setup: Setup) {
     let (mode, campaign) = (setup.mode, budget(300) >= CAMPAIGN);
     let (mut counts, mut count, mut remapped, mut refused, mut markers) = ([0; 7], 0, 0, 0, 0);
