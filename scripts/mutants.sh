@@ -37,6 +37,7 @@ ftl|staged-shift|staging.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \
 ftl|frontier-twice|write.rs|s/if self\.frontiers\[index\(frontier\)\]\.superblock\.is_some\(\) \{\n(\s*\/\/ Collection shares)/if false {\n$1/|a frontier that collection opened is not opened again
 ftl|greedy-stale|victim/greedy.rs|s/else if before == \*least/else if before == NOBODY \&\& before == *least/|a row of victims is looked through when its least goes
 ftl|reserve-too-small|layout.rs|s/if mixes \{ 2 \} else \{ 1 \}/1/|the reserve of a shared frontier
+ftl|closed-for-ever|gc.rs|s/pool_state\.closed -= 1;//|a pool counts its superblocks that are full
 ftl|reserve-unsynced|gc.rs|s/&& state\.unsynced > 0/\&\& state.unsynced == u32::MAX/|erases that are not durable are no reserve
 ftl|wear-unnoted|gc.rs|s/self\.note_wear\(superblock\)\?;\n(\s*Ok\(usable\))/$1/|retired superblocks are in NVRAM
 ftl|aside-given-up|relocate.rs|s/Err\(MediaError::Unreadable\) => \{\n(\s*self\.relocate_lost)/Err(MediaError::Unreadable | MediaError::Backing { .. }) => {\n$1/|a slot that cannot be read now is kept
