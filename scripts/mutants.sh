@@ -32,7 +32,7 @@ ftl|trim-covered|recovery.rs|s/record\.seq > covered/record.seq > Seq::default()
 ftl|epoch-again|recovery.rs|s/newest\.alloc\.max\(self\.mark\.epoch\)\.max\(limit\.epoch\)/newest.alloc/|no epoch is given out twice
 ftl|mark-too-new|read.rs|s/epoch: self\.oldest_unverified\(\)/epoch: self.alloc/|the mark stays behind open superblocks
 ftl|trim-unlogged|trim.rs|s/self\.log_trim\(begin, count\)\?;//|a trim is in NVRAM before it is in the map
-ftl|replaced-at-once|staging.rs|s/let replaces = unit\.moves_from\.or_else\(\|\| self\.map\.stored\(unit\.lpn\)\);/let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn)); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
+ftl|replaced-at-once|staging.rs|s/let replaces = unit\.moves_from\.or\(before\);/let replaces = unit.moves_from.or(before); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
 ftl|staged-shift|staging.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \* unit_bytes, 0\);//|a lost unit does not shift its neighbours
 ftl|frontier-twice|write.rs|s/if self\.frontiers\[index\(frontier\)\]\.superblock\.is_some\(\) \{\n(\s*\/\/ Collection shares)/if false {\n$1/|a frontier that collection opened is not opened again
 ftl|greedy-stale|victim/greedy.rs|s/else if before == \*least/else if before == NOBODY \&\& before == *least/|a row of victims is looked through when its least goes
