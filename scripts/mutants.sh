@@ -626,7 +626,7 @@ ssd|copies-staged|../../ftl/src/staging.rs|s/contents\.forget\(slot\);/let _ = c
 ssd|copies-trimmed|dedup.rs|s/dedup\.set_known\(unit\.lpn, 1, UNKNOWN\);/let _ = dedup;/|a unit that was unmapped holds no content
 ssd|zeroes-kept|dedup.rs|s/let done = ftl\.write_zeroes\(at, unit\.lpn\)\?;/let done = at.ready;/|zeroes replace what a unit held
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
-sim|state-places|in_flight.rs|s/ each \{ losers \} but \{ bits \}/ but { losers, bits }/|places of a closed loop belong to the state of a run
+sim|state-places|in_flight.rs|s/ each \{ losers \} but \{ bits, depth \}/ but { losers, bits, depth }/|places of a closed loop belong to the state of a run
 sim|state-series|series.rs|s/\{ window, next, start, windows \} but \{ asked \}/{ window, next, start } but { asked, windows }/|so do windows of the series
 sim|state-passes|tenant.rs|s/self\.passed = self\.issued;//|a run goes on in the pass that it was in
 sim|state-told|source.rs|s/drop\(contents\.drain\(.*?\)\);//|what a trace told of writes that were issued is over
