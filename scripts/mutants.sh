@@ -32,11 +32,12 @@ ftl|trim-covered|recovery.rs|s/record\.seq > covered/record.seq > Seq::default()
 ftl|epoch-again|recovery.rs|s/newest\.alloc\.max\(self\.mark\.epoch\)\.max\(limit\.epoch\)/newest.alloc/|no epoch is given out twice
 ftl|mark-too-new|read.rs|s/epoch: self\.oldest_unverified\(\)/epoch: self.alloc/|the mark stays behind open superblocks
 ftl|trim-unlogged|trim.rs|s/self\.log_trim\(begin, count\)\?;//|a trim is in NVRAM before it is in the map
-ftl|replaced-at-once|staging.rs|s/let replaces = unit\.moves_from\.or_else\(\|\| self\.map\.stored\(unit\.lpn\)\);/let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn)); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
+ftl|replaced-at-once|staging.rs|s/let replaces = unit\.moves_from\.or\(before\);/let replaces = unit.moves_from.or(before); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
 ftl|staged-shift|staging.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \* unit_bytes, 0\);//|a lost unit does not shift its neighbours
 ftl|frontier-twice|write.rs|s/if self\.frontiers\[index\(frontier\)\]\.superblock\.is_some\(\) \{\n(\s*\/\/ Collection shares)/if false {\n$1/|a frontier that collection opened is not opened again
 ftl|greedy-stale|victim/greedy.rs|s/else if before == \*least/else if before == NOBODY \&\& before == *least/|a row of victims is looked through when its least goes
 ftl|reserve-too-small|layout.rs|s/if mixes \{ 2 \} else \{ 1 \}/1/|the reserve of a shared frontier
+ftl|closed-for-ever|gc.rs|s/pool_state\.closed -= 1;//|a pool counts its superblocks that are full
 ftl|reserve-unsynced|gc.rs|s/&& state\.unsynced > 0/\&\& state.unsynced == u32::MAX/|erases that are not durable are no reserve
 ftl|wear-unnoted|gc.rs|s/self\.note_wear\(superblock\)\?;\n(\s*Ok\(usable\))/$1/|retired superblocks are in NVRAM
 ftl|aside-given-up|relocate.rs|s/Err\(MediaError::Unreadable\) => \{\n(\s*self\.relocate_lost)/Err(MediaError::Unreadable | MediaError::Backing { .. }) => {\n$1/|a slot that cannot be read now is kept
@@ -625,7 +626,7 @@ ssd|copies-staged|../../ftl/src/staging.rs|s/contents\.forget\(slot\);/let _ = c
 ssd|copies-trimmed|dedup.rs|s/dedup\.set_known\(unit\.lpn, 1, UNKNOWN\);/let _ = dedup;/|a unit that was unmapped holds no content
 ssd|zeroes-kept|dedup.rs|s/let done = ftl\.write_zeroes\(at, unit\.lpn\)\?;/let done = at.ready;/|zeroes replace what a unit held
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
-sim|state-places|in_flight.rs|s/ each \{ losers \} but \{ bits \}/ but { losers, bits }/|places of a closed loop belong to the state of a run
+sim|state-places|in_flight.rs|s/ each \{ losers \} but \{ bits, depth \}/ but { losers, bits, depth }/|places of a closed loop belong to the state of a run
 sim|state-series|series.rs|s/\{ window, next, start, windows \} but \{ asked \}/{ window, next, start } but { asked, windows }/|so do windows of the series
 sim|state-passes|tenant.rs|s/self\.passed = self\.issued;//|a run goes on in the pass that it was in
 sim|state-told|source.rs|s/drop\(contents\.drain\(.*?\)\);//|what a trace told of writes that were issued is over

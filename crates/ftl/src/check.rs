@@ -1,7 +1,7 @@
 //! Recounting everything: the invariants of `ftl`, for tests and after runs.
 
 use onefold_nand::Media;
-use onefold_units::convert::{u32_from, u64_from};
+use onefold_units::convert::{index, u32_from, u64_from};
 use onefold_units::{Ppn, SuperblockId};
 
 use crate::ftl::Ftl;
@@ -40,6 +40,16 @@ pub enum Violation {
         /// Its counter.
         counted: u32,
         /// The sum over its superblocks.
+        found: u32,
+    },
+    /// Invariant 2, closed superblocks.
+    #[error("pool {pool} counts {counted} closed superblocks and has {found}")]
+    ClosedCount {
+        /// Pool.
+        pool: u32,
+        /// Its counter.
+        counted: u32,
+        /// Its closed superblocks, and the one that is collected.
         found: u32,
     },
     /// Valid slots that no unit maps to.
@@ -119,7 +129,7 @@ impl<M: Media> Ftl<M> {
             mapped += 1;
             self.check_mapping(u32_from(lpn), ppn)?;
         }
-        let mut pools = vec![0; self.pools.len()];
+        let mut pools = vec![(0, 0); self.pools.len()];
         let mut valid = 0;
         for (at, block) in (0..).zip(&self.superblocks) {
             let superblock = SuperblockId::new(at);
@@ -132,13 +142,18 @@ impl<M: Media> Ftl<M> {
                 return Err(Violation::FreeHoldsData { superblock: at, valid: found });
             }
             let (pool, _) = self.place_in_pool(superblock);
-            pools[onefold_units::convert::index(pool)] += found;
+            let pool = &mut pools[index(pool)];
+            pool.0 += found;
+            pool.1 += u32::from(matches!(block.state, State::Closed | State::Collecting));
             valid += u64::from(found);
         }
-        for (pool, (found, state)) in pools.into_iter().zip(&self.pools).enumerate() {
+        for ((pool, state), (found, closed)) in (0..).zip(&self.pools).zip(pools) {
             if found != state.valid {
-                let (pool, counted) = (u32_from(pool), state.valid);
-                return Err(Violation::PoolCount { pool, counted, found });
+                return Err(Violation::PoolCount { pool, counted: state.valid, found });
+            }
+            if closed != state.closed {
+                let (counted, found) = (state.closed, closed);
+                return Err(Violation::ClosedCount { pool, counted, found });
             }
         }
         let replaced = self.frontiers.iter().flat_map(|frontier| &frontier.staged);

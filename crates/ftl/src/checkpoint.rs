@@ -9,7 +9,7 @@
 
 use onefold_format::{CheckpointLabel, Frontier as CutFrontier, SlotKind, SuperblockKind};
 use onefold_nand::{At, Media, MediaError};
-use onefold_units::convert::{float, floor_u64, index, index64, u32_from};
+use onefold_units::convert::{index, index64, u32_from};
 use onefold_units::{Cause, Nanos, Seq, SuperblockId};
 
 use crate::FtlError;
@@ -31,15 +31,10 @@ impl<M: Media> Ftl<M> {
             }
             return Ok(());
         }
-        if self.config.checkpoint > 0.0 && self.is_checkpoint_due() {
+        if self.checkpoints.written >= self.layout.checkpoint_every {
             self.cut(now)?;
         }
         Ok(())
-    }
-
-    fn is_checkpoint_due(&self) -> bool {
-        let interval = self.config.checkpoint * float(u64::from(self.layout.host_units));
-        self.checkpoints.written >= floor_u64(interval).max(1)
     }
 
     /// One trim happened.

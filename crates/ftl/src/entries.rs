@@ -222,21 +222,30 @@ impl Entries {
 
     #[inline]
     pub(crate) fn set(&mut self, at: usize, number: u32) {
-        match &mut self.dense[at / CHUNK] {
-            Some(chunk) => chunk[at % CHUNK] = number,
-            None => self.set_in_run(at, number),
-        }
+        self.replace(at, number);
+    }
+
+    /// Sets an entry, and returns what it was.
+    #[inline]
+    pub(crate) fn replace(&mut self, at: usize, number: u32) -> u32 {
+        let before = match &mut self.dense[at / CHUNK] {
+            Some(chunk) => std::mem::replace(&mut chunk[at % CHUNK], number),
+            None => self.replace_in_run(at, number),
+        };
         if at % CHUNK == CHUNK - 1 {
             self.settle(at / CHUNK);
         }
+        before
     }
 
     /// Rule 1.
     #[cold]
-    fn set_in_run(&mut self, at: usize, number: u32) {
-        if self.pattern.at(self.runs[at / CHUNK], u32_from(at % CHUNK)) != number {
+    fn replace_in_run(&mut self, at: usize, number: u32) -> u32 {
+        let before = self.pattern.at(self.runs[at / CHUNK], u32_from(at % CHUNK));
+        if before != number {
             self.unroll(at / CHUNK)[at % CHUNK] = number;
         }
+        before
     }
 
     /// The entries of a chunk one by one.

@@ -7,7 +7,7 @@
 
 use onefold_format::SlotKind;
 use onefold_nand::Media;
-use onefold_units::convert::{float, floor_u64, index, narrow, u32_from};
+use onefold_units::convert::{index, narrow, u32_from};
 use onefold_units::{Cause, Lpn, Ppn};
 
 use crate::entries::Run;
@@ -87,11 +87,8 @@ impl<M: Media> Ftl<M> {
 
     /// Host writes that begin no checkpoint.
     fn before_checkpoint(&self) -> u32 {
-        if self.config.checkpoint <= 0.0 {
-            return u32::MAX;
-        }
-        let due = floor_u64(self.config.checkpoint * float(u64::from(self.layout.host_units)));
-        narrow(due.saturating_sub(self.checkpoints.written + 1).min(u64::from(u32::MAX)))
+        let left = self.layout.checkpoint_every.saturating_sub(self.checkpoints.written + 1);
+        narrow(left.min(u64::from(u32::MAX)))
     }
 
     /// Puts every unit of this pool into the next slots of its frontier: from `lpn` on, which the

@@ -6,7 +6,8 @@
 //!
 //! 1. `l2p[lpn]` names a valid slot, or nothing. The slot's `p2l` is `lpn`, or an entry of the remap
 //!    log maps `lpn` to it.
-//! 2. `valid` of a superblock is the number of its valid slots; `valid` of a pool the sum of those.
+//! 2. `valid` of a superblock is the number of its valid slots; `valid` of a pool the sum of those. `closed` of a
+//!    pool is the number of its superblocks that are closed or collected.
 //! 3. A superblock is erased only when it has no valid slot.
 //! 4. A slot's content is replaced only after its successor was programmed.
 //! 5. Sequence numbers grow with every mapping change of the host; collection keeps them.
@@ -383,20 +384,19 @@ impl<M: Media> Ftl<M> {
         }
     }
 
-    /// What superblocks of data hold now. Looks at each superblock.
+    /// What superblocks of data hold now.
     #[must_use]
     pub fn held(&self) -> Held {
-        let (mut valid, mut stale) = (0, 0);
-        for block in &self.superblocks {
-            match block.state {
-                State::Open => valid += u64::from(block.valid),
-                State::Closed | State::Collecting => {
-                    valid += u64::from(block.valid);
-                    stale += u64::from(self.layout.data_slots().saturating_sub(block.valid));
-                }
-                State::Free | State::Checkpoint | State::Log | State::Retired => {}
-            }
+        let data_slots = u64::from(self.layout.data_slots());
+        let (mut valid, mut full) = (0, 0);
+        for pool in &self.pools {
+            valid += u64::from(pool.valid);
+            full += u64::from(pool.closed) * data_slots;
         }
+        let open = self.frontiers.iter().filter_map(|frontier| frontier.superblock);
+        let in_open: u64 = open.map(|open| u64::from(self.superblocks[open.index()].valid)).sum();
+        // Only open and full superblocks have valid slots.
+        let stale = full.saturating_sub(valid.saturating_sub(in_open));
         let pages = self.nand.geometry().pages_per_unit();
         Held { valid_pages: valid * pages, stale_pages: stale * pages }
     }

@@ -283,7 +283,9 @@ impl<M: Media> Ftl<M> {
             return Ok(());
         }
         let durable = self.write_log(now)?;
-        self.pools[index(pool)].collection = None;
+        let pool_state = &mut self.pools[index(pool)];
+        pool_state.collection = None;
+        pool_state.closed -= 1;
         if let Some(remap) = &mut self.remap {
             remap.referrers[index(pool)].clear();
         }

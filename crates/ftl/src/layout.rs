@@ -65,6 +65,8 @@ pub struct Layout {
     pub(crate) pool_valid_max: u32,
     /// Superblocks that one checkpoint takes.
     pub(crate) checkpoint_superblocks: u32,
+    /// Host writes from one checkpoint to the next; `u64::MAX` if none is asked for.
+    pub(crate) checkpoint_every: u64,
     /// Where the parts of NVRAM lie.
     pub(crate) nvram: NvramLayout,
 }
@@ -150,6 +152,11 @@ impl Layout {
             mixes,
             pool_valid_max: narrow(units.div_ceil(pools) + spare_units.max(1)),
             checkpoint_superblocks: narrow(checkpoint_superblocks),
+            checkpoint_every: if config.checkpoint > 0.0 {
+                floor_u64(config.checkpoint * float(config.logical_units)).max(1)
+            } else {
+                u64::MAX
+            },
             nvram: NvramLayout::new(geometry, frontier_slots, config),
         })
     }

@@ -162,7 +162,9 @@ impl<M: Media> Ftl<M> {
         block.state = State::Closed;
         block.closed_at = self.seq;
         let valid = block.valid;
-        self.pools[index(pool)].victims.insert(place, valid);
+        let pool = &mut self.pools[index(pool)];
+        pool.closed += 1;
+        pool.victims.insert(place, valid);
     }
 
     /// Writes the tail pages of a superblock. `false` if a program failed: recovery then scans the

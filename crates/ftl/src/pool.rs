@@ -16,6 +16,8 @@ pub(crate) struct Pool {
     pub(crate) victims: Victims,
     /// Valid slots of all superblocks of the pool.
     pub(crate) valid: u32,
+    /// Superblocks that are closed or collected.
+    pub(crate) closed: u32,
     pub(crate) collection: Option<Collection>,
     /// Places of victims that could not be read, and why (`aside`).
     pub(crate) aside: Vec<(u32, MediaError)>,
@@ -35,6 +37,7 @@ onefold_units::keep!(Pool {
     free,
     victims,
     valid,
+    closed,
     collection,
     aside,
     weak,
@@ -71,6 +74,7 @@ impl Pool {
             free: BinaryHeap::new(),
             victims: Victims::new(victim, setup),
             valid: 0,
+            closed: 0,
             collection: None,
             aside: Vec::new(),
             weak: BTreeSet::new(),

@@ -46,7 +46,7 @@ impl<M: Media> Ftl<M> {
         data: &mut [u8],
     ) -> Result<Grant, FtlError> {
         let lpn = lpn.raw();
-        let at = self.translate(at, lpn, false)?;
+        let at = At { ready: self.translate(at, lpn, false)?, ..at };
         let ppn = self.map.l2p.get(index(lpn));
         if ppn >= LOST {
             zero(data);
@@ -175,16 +175,15 @@ impl<M: Media> Ftl<M> {
         open.map(|block| block.epoch).min().unwrap_or(self.alloc)
     }
 
-    /// Looks up the translation page of a unit: work goes on when its map entry is there. Differs from DFTL
+    /// Looks up the translation page of a unit. Returns when its map entry is there and work goes on. Differs from DFTL
     /// (Gupta 2009): pages that collection moves dirty a translation page only if it is cached;
     /// otherwise the new place is taken from the reverse map, as in recovery.
     #[inline]
-    pub(crate) fn translate(&mut self, at: At, lpn: u32, dirty: bool) -> Result<At, FtlError> {
+    pub(crate) fn translate(&mut self, at: At, lpn: u32, dirty: bool) -> Result<Nanos, FtlError> {
         if self.map_cache.is_none() {
-            return Ok(at);
+            return Ok(at.ready);
         }
-        let ready = self.translate_cached(at, lpn, dirty)?;
-        Ok(At { ready, ..at })
+        self.translate_cached(at, lpn, dirty)
     }
 
     #[inline(never)]

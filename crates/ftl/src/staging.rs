@@ -36,9 +36,9 @@ impl<M: Media> Ftl<M> {
         unit: Unit<'_>,
     ) -> Result<Grant, FtlError> {
         let slot = self.frontiers[index(frontier)].next;
-        let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn));
         let remapped = self.remap.as_mut().and_then(|remap| remap.units.take(unit.lpn));
-        self.point(pool, superblock, slot, unit.lpn);
+        let before = self.point(pool, superblock, slot, unit.lpn);
+        let replaces = unit.moves_from.or(before);
         let unit_bytes = index(self.nand.geometry().unit_bytes());
         let open = &mut self.frontiers[index(frontier)];
         open.next = slot + 1;
@@ -61,16 +61,8 @@ impl<M: Media> Ftl<M> {
     }
 
     /// A unit that waits in a staged page is replaced in place: no second slot.
-    #[inline]
-    pub(crate) fn rewrite_staged(&mut self, at: At, unit: Unit<'_>) -> Option<Grant> {
-        if self.nand.geometry().slots_per_program() == 1 {
-            return None;
-        }
-        self.rewrite_in_frontier(at, unit)
-    }
-
     #[inline(never)]
-    fn rewrite_in_frontier(&mut self, at: At, unit: Unit<'_>) -> Option<Grant> {
+    pub(crate) fn rewrite_staged(&mut self, at: At, unit: Unit<'_>) -> Option<Grant> {
         let slot = self.map.stored(unit.lpn)?;
         let (frontier, place) = self.find_staged(slot)?;
         if let Some(contents) = &mut self.contents {

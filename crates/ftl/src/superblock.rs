@@ -196,7 +196,12 @@ impl Map {
     /// Where `lpn` is stored, if anywhere.
     #[inline]
     pub(crate) fn stored(&self, lpn: u32) -> Option<Ppn> {
-        let ppn = self.l2p.get(index(lpn));
-        (ppn < crate::layout::LOST).then(|| Ppn::new(ppn))
+        stored(self.l2p.get(index(lpn)))
     }
+}
+
+/// The slot that an entry of the map by unit names, if it names one.
+#[inline]
+pub(crate) fn stored(entry: u32) -> Option<Ppn> {
+    (entry < crate::layout::LOST).then(|| Ppn::new(entry))
 }

@@ -27,7 +27,7 @@ impl<M: Media> Ftl<M> {
         let mut ready = at.ready;
         for lpn in begin..begin + count {
             if self.map.l2p.get(index(lpn)) != UNMAPPED {
-                ready = ready.max(self.translate(at, lpn, true)?.ready);
+                ready = ready.max(self.translate(at, lpn, true)?);
                 self.unmap(lpn);
             }
         }

@@ -11,6 +11,6 @@ pub(crate) struct Unit<'a> {
     pub(crate) seq: u64,
     pub(crate) entry: Entry,
     pub(crate) data: &'a [u8],
-    /// The slot it leaves, where the caller knows it: a lookup is a cache miss.
+    /// The slot that collection copies it from.
     pub(crate) moves_from: Option<Ppn>,
 }

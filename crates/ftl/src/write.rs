@@ -6,7 +6,7 @@
 
 use onefold_format::SlotKind;
 use onefold_nand::{At, Grant, Media, MediaError};
-use onefold_units::convert::{index, u32_from};
+use onefold_units::convert::index;
 use onefold_units::{Cause, Lpn, Ppn, SuperblockId};
 
 use crate::FtlError;
@@ -15,7 +15,7 @@ use crate::ftl::Ftl;
 use crate::layout::NO_OWNER;
 use crate::lifecycle::tail_record;
 use crate::staging::Resume;
-use crate::superblock::State;
+use crate::superblock::{State, stored};
 use crate::unit::Unit;
 
 impl<M: Media> Ftl<M> {
@@ -37,7 +37,7 @@ impl<M: Media> Ftl<M> {
         stream: u32,
         data: &[u8],
     ) -> Result<Grant, FtlError> {
-        let at = self.translate(at, lpn.raw(), true)?;
+        let at = At { ready: self.translate(at, lpn.raw(), true)?, ..at };
         self.seq += 1;
         let entry = Entry { kind: SlotKind::Data, cause: Cause::User, pages };
         let unit = Unit { lpn: lpn.raw(), seq: self.seq, entry, data, moves_from: None };
@@ -59,7 +59,7 @@ impl<M: Media> Ftl<M> {
         data: &[u8],
     ) -> Result<Grant, FtlError> {
         let lpn = lpn.raw();
-        let at = self.translate(at, lpn, true)?;
+        let at = At { ready: self.translate(at, lpn, true)?, ..at };
         self.seq += 1;
         let entry = Entry { kind: SlotKind::Data, cause, pages };
         let unit = Unit { lpn, seq: self.seq, entry, data, moves_from: None };
@@ -77,7 +77,9 @@ impl<M: Media> Ftl<M> {
         if !self.moving.is_empty() {
             self.moving.remove(&unit.lpn);
         }
-        if let Some(grant) = self.rewrite_staged(at, unit) {
+        if self.nand.geometry().slots_per_program() > 1
+            && let Some(grant) = self.rewrite_staged(at, unit)
+        {
             return Ok(grant);
         }
         let stream = stream.min(self.config.streams - 1);
@@ -99,10 +101,7 @@ impl<M: Media> Ftl<M> {
     /// collecting it would cost most.
     #[inline]
     fn next_pool(&mut self) -> u32 {
-        let pools = u32_from(self.pools.len());
-        if pools == 1 {
-            return 0;
-        }
+        let pools = self.nand.geometry().pools();
         for _ in 0..pools {
             let pool = self.turn;
             self.turn = if pool + 1 == pools { 0 } else { pool + 1 };
@@ -191,42 +190,32 @@ impl<M: Media> Ftl<M> {
         superblock: SuperblockId,
         unit: Unit<'_>,
     ) -> Result<Grant, FtlError> {
-        let slot = self.frontiers[index(frontier)].next;
-        let grant = if M::STORES {
-            let spare = self.spare(superblock, unit.entry.kind, unit.lpn, unit.seq, unit.data);
-            self.nand.program(at, superblock, slot, &[spare], unit.data)?
-        } else {
-            self.nand.program(at, superblock, slot, &[], &[])?
-        };
+        let spare = self.spare(superblock, unit.entry.kind, unit.lpn, unit.seq, unit.data);
+        let open = &mut self.frontiers[index(frontier)];
+        let slot = open.next;
+        let grant = self.nand.program(at, superblock, slot, &[spare], unit.data)?;
+        open.next = slot + 1;
+        open.programmed = slot + 1;
+        if open.meter.is_some() {
+            // Without bytes the number of a copy is not known: the meter takes any there is.
+            let known = M::STORES || unit.seq > 0 || slot.is_multiple_of(2);
+            let seq = if known { unit.seq } else { self.seq };
+            open.note(tail_record(unit.entry.kind, unit.lpn, seq), M::STORES);
+        }
         self.programmed_at = self.programmed_at.max(grant.done);
         let pages = self.nand.geometry().pages_per_unit();
         self.stats.programs.add(unit.entry.cause, unit.entry.pages);
         if unit.entry.pages < pages {
             self.stats.programs.add(Cause::Padding, pages - unit.entry.pages);
         }
-        let old = match unit.moves_from {
-            // The paper's null owner: nobody maps to the new slot yet.
-            _ if unit.lpn == NO_OWNER => None,
-            Some(from) => Some(from),
-            None => self.map.stored(unit.lpn),
-        };
-        if let Some(old) = old {
-            self.end_mapping(unit.lpn, old);
-        }
-        self.point(pool, superblock, slot, unit.lpn);
+        let old = self.point(pool, superblock, slot, unit.lpn);
         if let (Some(from), Some(contents)) = (unit.moves_from, &mut self.contents) {
             contents.moved(from, self.nand.geometry().ppn(superblock, slot));
         }
         if let Some(old) = old {
+            self.end_mapping(unit.lpn, old);
             self.invalidate(old);
         }
-        // Without bytes the number of a copy is not known: the meter takes any there is.
-        let seq =
-            if M::STORES || unit.seq > 0 || slot.is_multiple_of(2) { unit.seq } else { self.seq };
-        let open = &mut self.frontiers[index(frontier)];
-        open.next = slot + 1;
-        open.programmed = slot + 1;
-        open.note(tail_record(unit.entry.kind, unit.lpn, seq), M::STORES);
         if slot + 1 == self.layout.data_end {
             self.close(at, pool, frontier)?;
         }
@@ -236,9 +225,15 @@ impl<M: Media> Ftl<M> {
         Ok(grant)
     }
 
-    /// Points a logical unit at a slot, which is valid now.
+    /// Points a logical unit at a slot, which is valid now. Returns the slot that it was stored in, if any.
     #[inline(always)]
-    pub(crate) fn point(&mut self, pool: u32, superblock: SuperblockId, slot: u32, lpn: u32) {
+    pub(crate) fn point(
+        &mut self,
+        pool: u32,
+        superblock: SuperblockId,
+        slot: u32,
+        lpn: u32,
+    ) -> Option<Ppn> {
         let ppn = self.nand.geometry().ppn(superblock, slot);
         self.map.p2l.set(ppn.index(), lpn);
         self.valid.set(superblock, slot);
@@ -247,11 +242,12 @@ impl<M: Media> Ftl<M> {
         self.pools[index(pool)].valid += 1;
         if let Some(remap) = &mut self.remap {
             if lpn == NO_OWNER {
-                return;
+                // The paper's null owner: nobody maps to the new slot yet.
+                return None;
             }
             remap.refs.add(ppn);
         }
-        self.map.l2p.set(index(lpn), ppn.raw());
+        stored(self.map.l2p.replace(index(lpn), ppn.raw()))
     }
 
     /// A unit does not map to a slot any more. Without any, it holds no current content.

@@ -295,8 +295,7 @@ impl<D: AtOnce> Runner<'_, D> {
             let number = || *done_before + u64_from(place - places.start);
             let done = match submitted {
                 Ok(done) => Some(done),
-                Err(error) if D::fails_alone(&error) => None,
-                Err(error) => return Err(D::error(error, number(), &command)),
+                Err(error) => failed::<D>(error, number(), &command)?,
             };
             // Nobody says how long one takes that fails.
             let at = done.map_or(now, |done| done.at.get());
@@ -332,6 +331,16 @@ impl<D: AtOnce> Runner<'_, D> {
         (self.ran.at, self.ran.baseline) = (at, self.device.counters());
         self.ran.series.begin(at, self.device.device(), self.device.host());
     }
+}
+
+/// There is no completion of a request that failed alone. Any other failure ends the run.
+#[cold]
+fn failed<D: AtOnce>(
+    error: D::Error,
+    number: u64,
+    command: &Command,
+) -> Result<Option<Completion>, SimError> {
+    if D::fails_alone(&error) { Ok(None) } else { Err(D::error(error, number, command)) }
 }
 
 /// A request of some pass with its number, when it was issued and how it ended.

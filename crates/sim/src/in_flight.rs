@@ -11,50 +11,50 @@ use onefold_units::convert::{index64, u64_from};
 /// the one that is free later, and the earliest of all comes out at the top. The place it leaves is played
 /// again up to the root: a minimum and a maximum a level, and no branch that could be mispredicted.
 ///
-/// A place is one number: when it is free, since `base`, and below that its number in the tree. Where
-/// times lie too far apart for that (39 hours with 65,536 places, 9 years with 32) a heap takes over.
+/// A place is one number: when it is free, since `base`, and below that its number. Where times lie too far
+/// apart for that (78 hours with 65,536 places, 18 years with 32) a heap takes over.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     /// When the earliest place is free.
     earliest: u64,
-    /// Its number in the tree.
+    /// Its number.
     at: u64,
     base: u64,
     /// Times from `base` up to here fit a place; 0 once `far` has all of them.
     span: u64,
-    /// Bits of a number in the tree.
+    /// Bits of the number of a place.
     bits: u32,
-    /// The loser of each match. Match `n` is between the winners of matches 2n and 2n + 1, which are
-    /// places from the number of all matches on; there is no match 0.
+    /// Number of places.
+    depth: usize,
+    /// The loser of each match. With the winners of the matches numbered from `depth` on, behind the places,
+    /// match `n` is between 2n and 2n + 1: the last one is the final, and its winner the earliest place.
     losers: Vec<u64>,
     far: BinaryHeap<Reverse<u64>>,
 }
 
-onefold_units::keep!(InFlight { earliest, at, base, span, far } each { losers } but { bits });
+onefold_units::keep!(InFlight { earliest, at, base, span, far } each { losers } but { bits, depth });
 
 impl InFlight {
     /// `depth` places, all free at `start`.
     pub(crate) fn new(depth: usize, start: u64) -> Self {
-        let depth = u64_from(depth.max(1));
-        // All are equal: each match keeps its second place, and the first of all wins.
-        let losers = (0..depth).map(|at| Self::second(at, depth)).collect();
-        let bits = u64::BITS - (2 * depth - 1).leading_zeros();
-        let (at, span) = (Self::second(0, depth), 1 << (u64::BITS - bits));
-        Self { earliest: start, at, base: start, span, bits, losers, far: BinaryHeap::new() }
-    }
-
-    /// The place that match `at` of `depth` keeps at first: the first one below its second side.
-    const fn second(at: u64, depth: u64) -> u64 {
-        let mut at = if at == 0 { 1 } else { 2 * at + 1 };
-        while at < depth {
-            at *= 2;
+        let depth = depth.max(1);
+        let mut winners: Vec<u64> = (0..u64_from(depth)).collect();
+        let mut losers = Vec::with_capacity(depth - 1);
+        for side in (0..2 * depth - 2).step_by(2) {
+            let (one, other) = (winners[side], winners[side + 1]);
+            winners.push(one.min(other));
+            losers.push(one.max(other));
         }
-        at
+        let bits = u64_from(depth - 1).max(1).ilog2() + 1;
+        let span = 1 << (u64::BITS - bits);
+        // The first of places that are free at the same time wins.
+        let (at, far) = (0, BinaryHeap::new());
+        Self { earliest: start, at, base: start, span, bits, depth, losers, far }
     }
 
     /// Number of places.
     pub(crate) const fn depth(&self) -> usize {
-        self.losers.len()
+        self.depth
     }
 
     /// When the next place is free.
@@ -72,10 +72,11 @@ impl InFlight {
         }
         let mut winner = (since << self.bits) | self.at;
         let mut at = index64(self.at / 2);
-        while at > 0 {
-            let loser = &mut self.losers[at];
+        let losers = self.losers.as_mut_slice();
+        while let Some(loser) = losers.get_mut(at) {
             (winner, *loser) = (winner.min(*loser), winner.max(*loser));
-            at /= 2;
+            // Both are at most the number of places.
+            at = at.wrapping_add(self.depth) / 2;
         }
         self.at = winner & !(u64::MAX << self.bits);
         self.earliest = self.base + (winner >> self.bits);
@@ -87,7 +88,7 @@ impl InFlight {
         if self.far.is_empty() {
             if done.checked_sub(self.earliest).is_some_and(|since| since < self.span) {
                 let less = (self.earliest - self.base) << self.bits;
-                self.losers.iter_mut().skip(1).for_each(|place| *place -= less);
+                self.losers.iter_mut().for_each(|place| *place -= less);
                 self.base = self.earliest;
                 return self.replace_earliest(done);
             }
@@ -101,7 +102,7 @@ impl InFlight {
 
     /// When each place of the tree is free.
     fn all(&self) -> impl Iterator<Item = u64> + '_ {
-        let losers = self.losers.iter().skip(1).map(|place| self.base + (place >> self.bits));
+        let losers = self.losers.iter().map(|place| self.base + (place >> self.bits));
         losers.chain([self.earliest])
     }
 
@@ -125,7 +126,7 @@ mod tests {
     fn equals_a_sorted_list() {
         let mut rng = Rng::new(3);
         let (mut moved, mut far) = (0, 0);
-        for depth in [1, 2, 3, 8, 31, 32, 33] {
+        for depth in [1, 2, 3, 8, 9, 31, 32, 33] {
             let mut queue = InFlight::new(depth, 5);
             let mut list = vec![5; depth];
             assert_eq!(queue.depth(), depth);
@@ -136,7 +137,7 @@ mod tests {
                 let left = list.iter().map(|done: &u64| u128::from(done.saturating_sub(60))).sum();
                 assert_eq!(queue.remaining_after(60), left);
                 let apart =
-                    if step % 17 == 3 { [0, 1 << 38, 1 << 52, 1 << 58][step / 250] } else { 0 };
+                    if step % 17 == 3 { [0, 1 << 38, 1 << 57, 1 << 58][step / 250] } else { 0 };
                 let done = list[0] + rng.below(100) + apart * rng.below(4);
                 list[0] = done;
                 queue.replace_earliest(done);

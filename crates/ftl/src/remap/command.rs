@@ -218,8 +218,8 @@ impl<M: Media> Ftl<M> {
         if self.map_cache.is_some() {
             for range in ranges {
                 for n in 0..range.len {
-                    ready = ready.max(self.translate(at, range.src.raw() + n, false)?.ready);
-                    ready = ready.max(self.translate(at, range.dst.raw() + n, true)?.ready);
+                    ready = ready.max(self.translate(at, range.src.raw() + n, false)?);
+                    ready = ready.max(self.translate(at, range.dst.raw() + n, true)?);
                 }
             }
         }

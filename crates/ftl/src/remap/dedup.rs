@@ -80,7 +80,7 @@ impl<M: Media> Ftl<M> {
             }
             let needs = [(self.nand.geometry().split(found).0, 1)];
             let moved = self.relocations();
-            let at = self.translate(at, lpn, true)?;
+            let at = At { ready: self.translate(at, lpn, true)?, ..at };
             if !self.reserve_log(at.now, &needs, For::Host)? {
                 return Ok(None);
             }
