@@ -3,7 +3,8 @@
 //! SQLite writes a page to the WAL when it commits, and the same page to the database when it checkpoints. Frames of a stock WAL
 //! have headers of 24 bytes between the pages, so a page never lies in the WAL as it lies in the database, and no file system can
 //! let both share a block. This VFS lays the WAL out *aligned*: block 0 with the WAL header, then groups of one block of 170 frame
-//! headers and the 170 pages of these frames ([`Layout`]). SQLite is not changed and knows nothing of it: it goes on naming
+//! headers and the 170 pages of these frames ([`Layout`]). Where commits are of one page and synced, groups of one frame come first,
+//! and header and page are one request. SQLite is not changed and knows nothing of it: it goes on naming
 //! offsets of the stock layout, and checksums, salts, locks and the WAL-index stay its own.
 //!
 //! **Terms.** A *stock* WAL is one of SQLite's layout; an *aligned* one has ours. A *frame* is a page in the WAL with its header.
@@ -52,7 +53,7 @@
 //! both cases: they were synced before. That is the assumption that stock SQLite makes too (*powersafe overwrite*), as a commit
 //! begins in the sector where the one before has ended. Without it (`psow=0`) stock pads each commit to a whole sector, which
 //! would not protect a block of headers. So then the stock layout is used. A header whose frame was not synced is nothing: its
-//! checksum covers the page.
+//! checksum covers the page. The header of a pair has a block of its own, which no later commit touches.
 //!
 //! The WAL header is one write of 32 bytes at the start of block 0, which has nothing else.
 
