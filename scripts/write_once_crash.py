@@ -40,6 +40,8 @@ BUFFER = ["buffer.policy=aoi", "buffer.size=64MiB", "buffer.volatile=true"]
 # A drive that sees copies has no buffer beside that.
 COPIES = ["ftl.remap=lh", "dedup.scope=writes", "dedup.hash=xxh3", "ftl.zeroes=unmap"]
 ROWS, CHANGES = 400, 8
+# Transactions of a kind in a row.
+PHASE = 100
 # What a child says when a database is not as it has to be.
 WRONG = 3
 
@@ -59,7 +61,9 @@ def create(store: sqlite3.Connection) -> None:
 
 def apply(store: sqlite3.Connection, number: int) -> None:
     store.execute("begin immediate")
-    store.executemany("replace into t(b, n) values(?, ?)", changes(number))
+    # Others are of one page: where they are synced, the WAL is paired after a checkpoint.
+    if number // PHASE % 2 == 0:
+        store.executemany("replace into t(b, n) values(?, ?)", changes(number))
     store.execute("insert into entry values(?)", (number,))
     store.execute("commit")
 
@@ -80,7 +84,7 @@ def digest(store: sqlite3.Connection) -> str:
 def commit(database: Path, reported: Path, library: Path, synchronous: str) -> None:
     """Commits until it is killed."""
     store = connect(database, library)
-    store.execute("pragma wal_autocheckpoint=50")
+    store.execute("pragma wal_autocheckpoint=25")
     store.execute(f"pragma synchronous={synchronous}")
     create(store)
     with reported.open("a") as report:
@@ -131,10 +135,12 @@ class Way(Drive):
 
     def __init__(self, options: argparse.Namespace, folder: Path, name: str) -> None:
         _, sets, kind, make, self.saves = next(way for way in WAYS if way[0] == name)
+        # Kills while the WAL was paired.
+        self.paired = 0
         self.name, self.reported = name, folder / "reported"
         super().__init__(options, folder, kind, make, sets)
         if not kind:
-            run(options.command, "create", self.database, self.fuse / "disk", self.fuse / "disk.ctl", "--wal", 16)
+            run(options.command, "create", self.database, self.fuse / "disk", self.fuse / "disk.ctl", "--wal", 64)
 
     @property
     def database(self) -> Path:
@@ -202,9 +208,13 @@ class Way(Drive):
             pages = json.loads(run(self.options.onefold, "ssd", "info", self.image, "--format", "json"))["device"]["flash"]["saved_pages"]
             copies = pages["copy_read"] + pages["copy_write"]
             return f"{copies:,} copies that the drive saw" if copies else ""
-        path = self.folder / "told"
-        told = path.read_text() if path.exists() else ""
+        told = self.told()
         return told if self.saves in told else ""
+
+    def told(self) -> str:
+        """What the extension has said of itself last."""
+        path = self.folder / "told"
+        return path.read_text() if path.exists() else ""
 
     def commit(self, synchronous: str, seconds: float) -> subprocess.Popen:
         words = [self.options.python, __file__, "--child", "commit", self.database, self.reported, self.options.library, synchronous]
@@ -234,6 +244,7 @@ def round_of(way: Way, rng: random.Random, synchronous: str | None) -> tuple[int
     is_cut = synchronous is not None or rng.random() < 0.5
     child = way.commit(synchronous or ("FULL" if is_cut else "NORMAL"), rng.uniform(0.4, 2))
     saved = way.saved()
+    way.paired += "layout=paired" in way.told()
     if is_cut:
         # While the server dies the program still runs, and must not report what is not durable.
         way.server.kill()
@@ -273,7 +284,7 @@ def campaign(name: str, kills: int, options: argparse.Namespace, synchronous: st
             way.off()
     if not any(saved):
         raise Lost(f"{name}, seed {options.seed}: no page was written once")
-    return f"{count:,} transactions; {max(saved, key=len)}"
+    return f"{way.paired} with a paired WAL, {count:,} transactions; {max(saved, key=len)}"
 
 
 def control(options: argparse.Namespace) -> None:
