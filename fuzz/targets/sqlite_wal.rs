@@ -1,6 +1,6 @@
 //! Recovery of an aligned WAL: any bytes are refused or give a WAL of whole frames; a WAL that is built from the input gives
 //! exactly the frames up to the last commit before the first that does not belong to it.
-//! The first byte is the page size, then comes a byte for each frame: what is wrong with it, whether it commits, what it holds.
+//! The first byte is the page size and whether the WAL is paired, then comes a byte for each frame: what is wrong with it, whether it commits, what it holds.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,6 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((&size, frames)) = data.split_first() else { return };
     let page_bytes = 512_u32 << (size % 4);
     let layout = Layout::new(page_bytes).expect("a page size of SQLite");
+    let layout = if size & 0x40 == 0 { layout } else { layout.paired() };
     let is_big_endian = size & 0x80 != 0;
     let mut built = Built::new(layout, page_bytes, is_big_endian);
     for &frame in frames.iter().take(FRAMES_MOST) {
@@ -52,7 +53,7 @@ impl Built {
             (bytes, sums)
         };
         let (standard, sums) = header(3_007_000);
-        let (mut aligned, _) = header(0x4f46_5731);
+        let (mut aligned, _) = header(0x4f46_5731 + u32::from(layout.is_paired()));
         aligned.resize(4096, 0);
         let committed = standard.len();
         let (frames, is_broken) = (0, false);
