@@ -240,9 +240,13 @@ impl<B: Blocks> Device<B> {
     }
 
     /// Writes to a place of the WAL, with what is held back if that ends a transaction.
-    fn write_wal(&self, bytes: &[u8], at: u64, ends: bool) -> io::Result<()> {
-        self.write(bytes, WAL_AT + at)?;
-        if ends { self.settle() } else { Ok(()) }
+    fn write_wal(&self, bytes: &[u8], at: u64, ends: bool) -> Result<(), Code> {
+        if at.saturating_add(u64_from(bytes.len())) > self.wal_bytes {
+            return Err(Code::FULL);
+        }
+        let written = self.write(bytes, WAL_AT + at);
+        let settled = written.and_then(|()| if ends { self.settle() } else { Ok(()) });
+        settled.map_err(|error| write_code(&error))
     }
 
     /// The WAL, as a file of constant size.
@@ -384,9 +388,6 @@ impl<B: Blocks> Medium for WalRegion<'_, B> {
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> Result<(), Code> {
-        if at.saturating_add(u64_from(bytes.len())) > self.0.wal_bytes {
-            return Err(Code::FULL);
-        }
         let device = self.0;
         let mut state = device.state();
         // The first block is the header of the WAL.
@@ -396,7 +397,7 @@ impl<B: Blocks> Medium for WalRegion<'_, B> {
             state.last_header_at = 0;
         }
         drop(state);
-        device.write_wal(bytes, at, ends).map_err(|error| write_code(&error))
+        device.write_wal(bytes, at, ends)
     }
 
     fn may_waste(&self, bytes: u64) -> bool {
@@ -404,9 +405,6 @@ impl<B: Blocks> Medium for WalRegion<'_, B> {
     }
 
     fn write_header(&self, block: &[u8], at: u64) -> Result<(), Code> {
-        if at.saturating_add(u64_from(block.len())) > self.0.wal_bytes {
-            return Err(Code::FULL);
-        }
         let device = self.0;
         let mut state = device.state();
         state.is_commit = block.first_chunk().is_some_and(header::is_commit);
@@ -414,7 +412,7 @@ impl<B: Blocks> Medium for WalRegion<'_, B> {
         let ends = state.is_commit && at <= state.last_header_at;
         state.last_header_at = state.last_header_at.max(at);
         drop(state);
-        device.write_wal(block, at, ends).map_err(|error| write_code(&error))
+        device.write_wal(block, at, ends)
     }
 
     fn truncate(&self, _bytes: u64) -> Result<(), Code> {

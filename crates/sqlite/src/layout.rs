@@ -66,8 +66,7 @@ impl Layout {
     }
 
     /// Whether nothing else lies in the block of the header of a frame.
-    #[must_use]
-    pub const fn is_pair(self, frame: u64) -> bool {
+    pub(crate) const fn is_pair(self, frame: u64) -> bool {
         frame < self.pairs
     }
 
@@ -92,8 +91,7 @@ impl Layout {
     }
 
     /// The first frame behind the group of a frame.
-    #[must_use]
-    pub const fn group_end(self, frame: u64) -> u64 {
+    pub(crate) const fn group_end(self, frame: u64) -> u64 {
         if self.is_pair(frame) { frame + 1 } else { self.group_first(frame) + GROUP_FRAMES }
     }
 

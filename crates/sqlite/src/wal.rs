@@ -58,7 +58,7 @@ struct Known {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Written {
     /// Frames.
-    pub(crate) frames: u64,
+    frames: u64,
     /// Syncs of the WAL, the two of a header and a checkpoint too.
     syncs: u64,
 }
