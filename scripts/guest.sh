@@ -3,7 +3,7 @@
 # packages that are fetched on the first run into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the
 # packages cannot be had it says so and ends with 0; ONEFOLD_REQUIRE=guest makes that an error.
 #
-#   scripts/guest.sh [baseline|concurrent|f2fs|fidelity|fua|images|log|volume|single|sums]...
+#   scripts/guest.sh [baseline|concurrent|f2fs|fidelity|fua|images|log|volume|single|sqlite|sums]...
 #
 # fidelity, images, log, volume, single and sums if nothing is named.
 #
@@ -24,14 +24,16 @@
 #           log as in the tape, and, as root, in none of them a file is missing that was synchronised.
 # volume    a volume of mode log on a zoned block device, served over NBD: ext4, fio with verify, e2fsck, check.
 # single    the same with policy dmz on one device with conventional zones; then dm-zoned takes it over.
+# sqlite    SQLite with the extension on a drive without a file system that this machine serves over NBD, a block device there
+#           as its control export is: it remaps, and rows equal those of stock SQLite, also after a program was killed.
 # sums      dm-zoned and dmzadm take a volume of policy dmz, and refuse one whose cache has checksums.
 #
-# log, volume, single and sums build onefold (debug) for the guest; ONEFOLD=PROGRAM replaces it.
+# log, volume, single, sqlite and sums build onefold (debug); ONEFOLD=PROGRAM replaces it, and for sqlite what is beside it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help) sed -n '2,29p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,31p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
 [ $# -gt 0 ] || set -- fidelity images log volume single sums
 lack() {
@@ -198,6 +200,25 @@ single() {
   with_onefold single 16M "sh ./volume.sh dmz"
 }
 
+sqlite() {
+  local onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/debug/onefold} disk=$work/disk.img server status=0 name
+  [ -n "${ONEFOLD:-}" ] || cargo build --quiet --locked -p onefold -p onefold-sqlite || return 1
+  folder sqlite 1 1
+  rm "$work/sqlite"/*.img
+  for name in libonefold_sqlite.so onefold-sqlite; do strip -o "$work/sqlite/$name" "$(dirname "$onefold")/$name" || return 1; done
+  "$onefold" ssd create "$disk" --size 512MiB --set ftl.remap=lh --quiet || return 1
+  "$onefold" ssd serve "$disk" --latency none --nbd "unix:$work/nbd" --quiet &
+  server=$!
+  for _ in $(seq 100); do [ ! -S "$work/nbd" ] || break; sleep 0.1; done
+  boot sqlite 900 "sh ./sqlite.sh" \
+    -drive "if=none,id=d,file=nbd+unix:///?socket=$work/nbd,format=raw,cache=none" -device virtio-blk-pci,drive=d \
+    -drive "if=none,id=c,file=nbd+unix:///disk.img.ctl?socket=$work/nbd,format=raw,cache=none" -device virtio-blk-pci,drive=c || status=1
+  kill -TERM $server
+  wait $server || status=1
+  [ $status = 0 ] || return 1
+  cat "$work/sqlite/output"
+}
+
 sums() {
   folder sums 32 64
   with_onefold sums 1M "sh ./sums.sh"
@@ -206,10 +227,10 @@ sums() {
 status=0
 for name in "$@"; do
   case $name in
-    baseline | concurrent | f2fs | fidelity | fua | images | log | volume | single | sums)
+    baseline | concurrent | f2fs | fidelity | fua | images | log | volume | single | sqlite | sums)
       printf '== guest: %s\n' "$name"
       $name || { echo "FAIL  guest: $name"; status=1; } ;;
-    *) echo "guest: $name is not baseline, concurrent, f2fs, fidelity, fua, images, log, volume, single or sums; see --help" >&2; exit 2 ;;
+    *) echo "guest: $name is not baseline, concurrent, f2fs, fidelity, fua, images, log, volume, single, sqlite or sums; see --help" >&2; exit 2 ;;
   esac
 done
 exit "$status"

@@ -8,7 +8,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/onefold-guest
-programs="fio dmsetup dm-zoned-tools e2fsprogs f2fs-tools util-linux busybox-static nbd-client kmod"
+programs="fio dmsetup dm-zoned-tools e2fsprogs f2fs-tools sqlite3 util-linux busybox-static nbd-client kmod"
 modules="virtio_pci virtio_blk nvme null_blk dm-zoned dm-log-writes crc32c_generic crc32_generic ext4 f2fs nbd fuse loop 9p 9pnet_virtio"
 
 exec 3>&1
@@ -111,7 +111,7 @@ build() {
   version=$(basename "$cache"/kernel/lib/modules/*)
   cp "$cache/unpacked/usr/bin/busybox" "$root/bin/"
   cp -L "$cache/unpacked/usr/lib64/ld-linux-x86-64.so.2" "$root/lib64/"
-  for name in fio dmsetup dmzadm mke2fs e2fsck debugfs blkzone blkdiscard nbd-client mkfs.f2fs fsck.f2fs; do
+  for name in fio dmsetup dmzadm mke2fs e2fsck debugfs blkzone blkdiscard nbd-client mkfs.f2fs fsck.f2fs sqlite3; do
     add_program "$root" "$(find "$cache"/unpacked/usr/{bin,sbin} -type f -name "$name")"
   done
   add_modules "$root" "$version"
@@ -131,7 +131,7 @@ exec 9>"$cache/lock"
 flock 9
 [ -d "$cache/kernel" ] || fetch_kernel >&2
 # An older cache has not all of them.
-[ -n "$(find "$cache/unpacked" -name mkfs.f2fs 2>/dev/null)" ] || fetch_programs >&2
+[ -n "$(find "$cache/unpacked" -name sqlite3 -type f 2>/dev/null)" ] || fetch_programs >&2
 if [ ! -f "$cache/initrd" ] || [ "$here/init" -nt "$cache/initrd" ] || [ "$0" -nt "$cache/initrd" ]; then
   build >&2
 fi
