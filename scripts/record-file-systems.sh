@@ -1,35 +1,30 @@
 #!/usr/bin/env bash
-# Records what ext4, XFS and btrfs ask of a drive under the loads of Sung 2022 and Han 2021: fio in
-# order and at random (Sung 8 and 9, Han 6), FFSB writing, and reading and writing (Sung 11 and 12, Han 7), and PostMark (Han 8).
-# FFSB and PostMark are done by fio with as many files, and by a loop over files; sizes are a 128th of the papers'. Needs root,
-# /dev/fuse, loop devices and fio.
+# Records what ext4, XFS, btrfs and F2FS ask of a drive under the loads of Sung 2022 and Han 2021 (scripts/file-system-loads.sh).
+# ext4, XFS and btrfs are those of this machine's kernel: root, /dev/fuse, loop devices and fio. F2FS is that of the guest's kernel
+# (scripts/guest.sh): QEMU; two boots for each load, ten minutes or more where the processor is emulated. What is missing is skipped.
 #
-#   scripts/record-file-systems.sh FOLDER [ext4|xfs|btrfs]...      all three; FOLDER gets FS-LOAD.oft.zst
+#   scripts/record-file-systems.sh FOLDER [ext4|xfs|btrfs|f2fs]...      all four; FOLDER gets FS-LOAD.oft.zst
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help | '') sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help | '') sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
 out=$1 && shift
-[ $# -gt 0 ] || set -- ext4 xfs btrfs
+[ $# -gt 0 ] || set -- ext4 xfs btrfs f2fs
 mkdir -p "$out"
 
 . scripts/served.sh
-missing=$(missing_for_served fio zstd)
-if [ -n "$missing" ]; then
-  echo "skipped: recording file systems (missing $missing)"
-  exit 0
-fi
+. scripts/file-system-loads.sh
 onefold=${ONEFOLD:-}
-if [ -z "$onefold" ]; then
-  cargo build --release --locked --package onefold || exit 1
-  onefold=${CARGO_TARGET_DIR:-$PWD/target}/release/onefold
-fi
+build() {
+  cargo build --release --locked --package onefold && onefold=${CARGO_TARGET_DIR:-$PWD/target}/release/onefold
+}
 
 folder=$(mktemp -d)
-image=$folder/disk.img fuse=$folder/fuse mount=$folder/mount
-mkdir "$fuse" "$mount"
+image=$folder/disk.img fuse=$folder/fuse mount=$folder/mount socket=$folder/nbd share=$folder/share
+mkdir "$fuse" "$mount" "$share"
+cp scripts/file-system-loads.sh scripts/guest/loads.sh "$share"
 trap 'tear_down; rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
 
@@ -38,73 +33,59 @@ fail() {
   [ ! -s "$folder/log" ] || tail -n 20 "$folder/log" >&2
   exit 1
 }
-# Through the page cache, as in the papers; what is read is not there yet. Their files are larger than memory, so write-back begins long
-# before the end: here after each 64 writes of a thread.
-run_fio() {
-  fio --name=load --directory="$mount" --bs=4k --ioengine=psync --thread --group_reporting --invalidate=1 --end_fsync=1 \
-    --sync_file_range=write:64 --randseed=42 "$@" > "$folder/fio" 2>&1 || { cat "$folder/fio" >&2; return 1; }
-}
-# Eight threads, a file each.
-fio_files() { run_fio --numjobs=8 --size=24m "$@"; }
-# 104 files of 2 MiB, eight threads with 13 each.
-ffsb() { run_fio --numjobs=8 --nrfiles=13 --filesize=2m --size=26m --file_service_type=random "$@"; }
-# 20 files of up to 7 MiB; transactions that read or append, make or delete one; then all go.
-postmark() {
-  local n file transaction
-  RANDOM=42
-  for n in $(seq 20); do head -c $(((1 + RANDOM % 7) << 20)) /dev/urandom > "$mount/$n" || return 1; done
-  sync -f "$mount" && echo 3 > /proc/sys/vm/drop_caches
-  for transaction in $(seq 60); do
-    file=$mount/$((1 + RANDOM % 20))
-    if [ $((RANDOM % 2)) = 0 ]; then
-      cat "$file" > /dev/null 2>&1
-    else
-      head -c 65536 /dev/urandom >> "$file" || return 1
-    fi
-    file=$mount/$((1 + RANDOM % 20))
-    if [ $((RANDOM % 2)) = 0 ]; then rm -f "$file"; else
-      head -c $(((1 + RANDOM % 7) << 20)) /dev/urandom > "$file" || return 1
-    fi
-    [ $((transaction % 10)) != 0 ] || sync -f "$mount"
+missing_for_guest() {
+  local program said
+  for program in qemu-system-x86_64 zstd; do
+    command -v "$program" > /dev/null || { echo "$program"; return; }
   done
-  rm -f "$mount"/[0-9]* && sync -f "$mount"
+  said=$(scripts/guest/image.sh) || echo "$said"
 }
-# What is there before the recording.
-prepare() {
-  case $1 in
-    fio-rand) fio_files --rw=write ;;
-    ffsb-write | ffsb-mixed) ffsb --rw=write ;;
-  esac
+# prepare or load, on the served SSD, by this machine's kernel.
+here() {
+  serve && attach || return 1
+  [ "$1" = load ] || make_fs "$2" > /dev/null 2>&1 || return 1
+  mount_fs && "$1" "$3" && umount "$mount" && detach && stop
 }
-load() {
-  case $1 in
-    fio-seq) fio_files --rw=write ;;
-    fio-rand) fio_files --rw=randwrite ;;
-    ffsb-write) ffsb --rw=randwrite ;;
-    ffsb-mixed) ffsb --rw=randrw --rwmixread=50 ;;
-    postmark) postmark ;;
-  esac
+# The same by the guest's. Requests reach the SSD as its block layer makes them.
+in_guest() {
+  echo "sh ./loads.sh $1 $3" > "$share/run.sh"
+  serve_nbd || return 1
+  scripts/guest/boot.sh "$share" 3600 -drive "if=none,id=n,file=nbd+unix:///?socket=$socket,format=raw,cache=none,discard=unmap" \
+    -device virtio-blk-pci,drive=n,request-merging=off || { cat "$share/output" >&2; return 1; }
+  stop
 }
-
+serve_nbd() {
+  "$onefold" ssd serve "$image" --nbd "unix:$socket" "${serve_options[@]}" > "$folder/log" 2>&1 &
+  server=$!
+  for _ in $(seq 300); do
+    [ ! -S "$socket" ] || return 0
+    kill -0 "$server" 2> /dev/null || return 1
+    sleep 0.1
+  done
+  return 1
+}
 # The file system is made, and filled, before; recorded is from the mount on.
 record() {
-  local fs=$1 name=$2 trace=$folder/$1-$2.oft
+  local kernel=$1 fs=$2 name=$3 trace=$folder/$2-$3.oft
   rm -f "$image"
   "$onefold" ssd create "$image" --preset tlc --size 768MiB --quiet > /dev/null || return 1
   serve_options=(--latency none)
-  serve && attach && make_fs "$fs" > /dev/null 2>&1 && mount_fs && prepare "$name" && umount "$mount" && detach && stop || return 1
+  "$kernel" prepare "$fs" "$name" || return 1
   serve_options=(--latency none --record "$trace")
-  serve && attach && mount_fs || return 1
-  echo 3 > /proc/sys/vm/drop_caches
-  load "$name" && umount "$mount" && detach && stop || return 1
+  "$kernel" load "$fs" "$name" || return 1
   zstd -q -19 -f "$trace" -o "$out/$fs-$name.oft.zst" && rm "$trace"
 }
 
 for fs in "$@"; do
-  case $fs in ext4 | xfs | btrfs) ;; *) echo "record-file-systems: unknown file system $fs" >&2; exit 2 ;; esac
-  command -v "mkfs.$fs" > /dev/null || { echo "skipped: $fs (mkfs.$fs is missing)"; continue; }
+  case $fs in
+    ext4 | xfs | btrfs) kernel=here missing=$(missing_for_served fio zstd "mkfs.$fs") ;;
+    f2fs) kernel=in_guest missing=$(missing_for_guest) ;;
+    *) echo "record-file-systems: unknown file system $fs" >&2; exit 2 ;;
+  esac
+  [ -z "$missing" ] || { echo "skipped: $fs (missing $missing)"; continue; }
+  [ -n "$onefold" ] || build || exit 1
   for name in fio-seq fio-rand ffsb-write ffsb-mixed postmark; do
-    record "$fs" "$name" || fail "$fs under $name"
+    record "$kernel" "$fs" "$name" || fail "$fs under $name"
     echo "$fs $name: $(stat -c %s "$out/$fs-$name.oft.zst") bytes"
   done
 done
