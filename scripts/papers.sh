@@ -35,7 +35,7 @@ sample() {
   case "$1" in
     sung2022-fio) echo --only seq --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 12 ;;
     sung2022-sata) echo --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 8 ;;
-    han2021-sata) echo --only ext4-fio-rand --only xfs-ffsb-mixed --only btrfs-postmark --points 6 ;;
+    han2021-sata) echo --only ext4-fio-rand --only xfs-ffsb-mixed --only btrfs-postmark --only f2fs-fio-rand --points 8 ;;
     han2021-fig9) echo --only free --points 2 ;;
     han2021-nvme) echo --only rand --only postmark --only xfs-ffsb-mixed --points 8 ;;
     choi2022) echo --only o-uniform-1536 --only o-zipf-2048 --policy off --policy one --points 4 ;;
