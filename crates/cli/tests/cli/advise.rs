@@ -198,7 +198,7 @@ fn a_device_is_measured_only_where_it_may_be_written_and_a_model_stands_for_it()
     let folder = Folder::new("advise-scratch");
     let (path, scratch) = (folder.0.join("backing"), folder.0.join("scratch"));
     fs::write(&path, vec![7; 4 << 20]).unwrap();
-    let load = ["--workload", "randwrite,bs=4KiB,qd=8,requests=50k"];
+    let load = ["--workload", "randwrite,bs=4KiB,qd=8,requests=10k"];
     let of = |path: &Path, arguments: &[&str]| {
         small("tlc", &[&[text(path)][..], &load, arguments].concat())
     };

@@ -24,7 +24,7 @@ const DRIVE: [&str; 10] = [
     "--preset",
     "s1",
     "--size",
-    "192MiB",
+    "96MiB",
     "--set",
     "geometry.channels=1",
     "--set",
@@ -103,7 +103,7 @@ fn both_clocks(noun: &str) -> (Value, Value) {
     for at in (0..mib).map(|part| part << 20) {
         served.client.write(at, &vec![1; 1 << 20], false).unwrap();
     }
-    served.overwrite(&mut rng, 20_000, 64);
+    served.overwrite(&mut rng, 10_000, 64);
     drop(served.client);
     assert_eq!(served.server.terminate(), Some(0));
     std::fs::copy(&image, &used).unwrap();
@@ -210,7 +210,7 @@ fn copies_and_zeroes_save_the_same_pages_in_both_clocks() {
             "ftl.zeroes=unmap",
         ];
         let sets: Vec<&str> = keys.iter().flat_map(|key| ["--set", key]).collect();
-        let small = [&DRIVE[..3], &["64MiB"], &DRIVE[4..]].concat();
+        let small = [&DRIVE[..3], &["32MiB"], &DRIVE[4..]].concat();
         onefold(&[&["ssd", "create", text(&image)], &small[..], &sets].concat());
         std::fs::copy(&image, &fresh).unwrap();
         let mut served = Served::start("ssd", &image, &socket, &["--latency", "none"]);
@@ -265,7 +265,7 @@ fn copying(client: &mut Client) -> Vec<u8> {
         }
         encoder.push(&record, &mut bytes);
     };
-    for turn in 0..60_000_u64 {
+    for turn in 0..30_000_u64 {
         let mut page = [0; 4096];
         if turn % 2 == 0 {
             let content = if rng.below(40) == 0 { 0 } else { 1 + rng.below(8000) };
