@@ -75,7 +75,7 @@ fn small_random_writes_are_for_a_volume_where_the_unit_is_large() {
 fn streams_are_for_skewed_writes_and_not_for_uniform_ones() {
     let drive = ["--set", "geometry.pages=8", "--set", "geometry.blocks=256"];
     for (distribution, verdict) in [("", "does not help"), (",dist=zipf:1.2", "use")] {
-        let load = format!("randwrite,bs=16KiB,qd=8,requests=60k{distribution}");
+        let load = format!("randwrite,bs=16KiB,qd=8,requests=20k{distribution}");
         let advice = advised("tlc", &[&drive[..], &["--workload", &load]].concat());
         let streams = &advice["streams"];
         assert_eq!(streams["verdict"], verdict, "{distribution}: {streams:#}");

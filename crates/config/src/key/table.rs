@@ -340,7 +340,7 @@ pub(crate) const KEYS: &[Key] = &[
         "ftl.remap_compaction",
         words(&["watermark", "never"]),
         "watermark",
-        "watermark: a full global log (gf, gn) is rewritten if less of it than ftl.remap_watermark is live; never: it stays full.",
+        "watermark: a full global log (gf, gn) is rewritten if less of it than ftl.remap_watermark is live; never: it is not, and only loses the entries of superblocks that are erased.",
     ),
     key(
         "ftl.remap_watermark",

@@ -63,7 +63,7 @@ pub struct RemapConfig {
     pub segment_bytes: u32,
     /// Logical units that may share a slot; 0 = any number.
     pub max_refs: u32,
-    /// A full global log drops its stale entries if few enough are live; otherwise it stays full.
+    /// A full global log drops its stale entries if few enough are live; otherwise only those of superblocks that are erased.
     pub compacts: bool,
     /// A full log is rewritten only if less than this percentage of its entries is live (Wu 2022,
     /// sec. IV-D: high watermark).

@@ -219,7 +219,7 @@ impl<M: Media> Ftl<M> {
         Ok(made)
     }
 
-    /// Moves the group with most entries in NVRAM to flash. `false` if there is none, or no room.
+    /// Moves the group with most segments in NVRAM to flash. `false` if there is none, or no room.
     pub(crate) fn destage_largest(&mut self, now: Nanos, whom: For) -> Result<bool, FtlError> {
         let hybrid = self.remap.as_ref().is_some_and(|r| r.config.scheme == RemapScheme::Lh);
         match self.largest_group() {
