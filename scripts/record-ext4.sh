@@ -7,7 +7,7 @@
 # RECORD_WRITES=40000 are the writes of a run, RECORD_IOPS=4000 their rate, RECORD_FILE=640M the file.
 set -euo pipefail
 [ $# = 1 ] || { sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
-folder=$(realpath "$1")
+out=$(realpath "$1")
 cd "$(dirname "$0")/.."
 onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/release/onefold}
 writes=${RECORD_WRITES:-40000} iops=${RECORD_IOPS:-4000} file=${RECORD_FILE:-640M}

@@ -15,6 +15,7 @@ out=$1 && shift
 mkdir -p "$out"
 
 . scripts/served.sh
+. scripts/served-guest.sh
 . scripts/file-system-loads.sh
 onefold=${ONEFOLD:-}
 build() {
@@ -33,37 +34,14 @@ fail() {
   [ ! -s "$folder/log" ] || tail -n 20 "$folder/log" >&2
   exit 1
 }
-missing_for_guest() {
-  local program said
-  for program in qemu-system-x86_64 zstd; do
-    command -v "$program" > /dev/null || { echo "$program"; return; }
-  done
-  said=$(scripts/guest/image.sh) || echo "$said"
-}
 # prepare or load, on the served SSD, by this machine's kernel.
 here() {
   serve && attach || return 1
   [ "$1" = load ] || make_fs "$2" > /dev/null 2>&1 || return 1
   mount_fs && "$1" "$3" && umount "$mount" && detach && stop
 }
-# The same by the guest's. Requests reach the SSD as its block layer makes them.
-in_guest() {
-  echo "sh ./loads.sh $1 $3" > "$share/run.sh"
-  serve_nbd || return 1
-  scripts/guest/boot.sh "$share" 3600 -drive "if=none,id=n,file=nbd+unix:///?socket=$socket,format=raw,cache=none,discard=unmap" \
-    -device virtio-blk-pci,drive=n,request-merging=off || { cat "$share/output" >&2; return 1; }
-  stop
-}
-serve_nbd() {
-  "$onefold" ssd serve "$image" --nbd "unix:$socket" "${serve_options[@]}" > "$folder/log" 2>&1 &
-  server=$!
-  for _ in $(seq 300); do
-    [ ! -S "$socket" ] || return 0
-    kill -0 "$server" 2> /dev/null || return 1
-    sleep 0.1
-  done
-  return 1
-}
+# The same by the guest's.
+there() { in_guest "sh ./loads.sh $1 $3"; }
 # The file system is made, and filled, before; recorded is from the mount on.
 record() {
   local kernel=$1 fs=$2 name=$3 trace=$folder/$2-$3.oft
@@ -79,7 +57,7 @@ record() {
 for fs in "$@"; do
   case $fs in
     ext4 | xfs | btrfs) kernel=here missing=$(missing_for_served fio zstd "mkfs.$fs") ;;
-    f2fs) kernel=in_guest missing=$(missing_for_guest) ;;
+    f2fs) kernel=there missing=$(missing_for_guest) ;;
     *) echo "record-file-systems: unknown file system $fs" >&2; exit 2 ;;
   esac
   [ -z "$missing" ] || { echo "skipped: $fs (missing $missing)"; continue; }

@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
 # Records what unmodified programs ask of a device of 1 GiB through ext4 and XFS, for studies/streams.toml: RocksDB
 # (db_bench) and SQLite in WAL mode on ext4, fio with skewed writes on XFS. Requests as the file system made them, without
-# discards, each file system about 80 % full. Needs root, a loop device, tracefs, db_bench, Python and fio.
+# discards, each file system about 80 % full. Needs root, a loop device, tracefs, db_bench, Python and fio. f2fs is a file server on
+# F2FS (scripts/guest/fileserver.sh): the guest's kernel (scripts/guest.sh) on a served SSD, which records. Needs QEMU and zstd, too.
 #
-#   scripts/record-streams.sh FOLDER [rocksdb|sqlite|sqlite-skewed|fio]...   all; FOLDER gets rec-streams-NAME.csv.zst
+#   scripts/record-streams.sh FOLDER [rocksdb|sqlite|sqlite-skewed|fio|f2fs]...   all; FOLDER gets rec-streams-NAME.csv.zst, or .oft.zst
 #
 # RECORD_RAW=1 keeps the text of the kernel instead.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
-folder=$1 && shift
-[ $# -gt 0 ] || set -- rocksdb sqlite sqlite-skewed fio
-mkdir -p "$folder"
-folder=$(realpath "$folder")
+[ $# -ge 1 ] || { sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+out=$1 && shift
+[ $# -gt 0 ] || set -- rocksdb sqlite sqlite-skewed fio f2fs
+mkdir -p "$out"
+out=$(realpath "$out")
 cd "$(dirname "$0")/.."
 onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/release/onefold}
 . scripts/traced.sh
+. scripts/served.sh
+. scripts/served-guest.sh
+folder=$work image=$work/ssd.img fuse=$work/fuse mount=$work/mnt socket=$work/nbd share=$work/share
+trap 'tear_down; finish' EXIT
 
 # A load, and all that it wrote.
 synced() { "$@" && sync -f "$work/mnt"; }
@@ -62,7 +67,21 @@ skewed() {
     --bs=16k --randseed=1 --fallocate=none --output="$work/fio" "$@"
 }
 
+fileserver_on_f2fs() {
+  local missing
+  missing=$(missing_for_guest)
+  [ -z "$missing" ] || { echo "skipped: f2fs (missing $missing)"; return; }
+  mkdir -p "$share" && cp scripts/guest/fileserver.sh "$share"
+  "$onefold" ssd create "$image" --preset tlc --size 1GiB --quiet
+  in_guest "sh ./fileserver.sh prepare"
+  serve_options+=(--record "$work/trace.oft")
+  in_guest "sh ./fileserver.sh load"
+  cat "$share/output"
+  zstd -q -19 -f "$work/trace.oft" -o "$out/rec-streams-f2fs.oft.zst"
+}
+
 for name in "$@"; do
+  [ "$name" != f2fs ] || { fileserver_on_f2fs; continue; }
   truncate -s 0 "$work/image"
   truncate -s 1G "$work/image"
   loop=$(losetup -b 4096 -f --show "$work/image")

@@ -1,4 +1,4 @@
-# For scripts that record what a file system asks of a loop device; sourced. They set `folder` and put the file system of `loop` on
+# For scripts that record what a file system asks of a loop device; sourced. They set `out`, a folder, and put the file system of `loop` on
 # `work`/mnt. Needs root, tracefs and `onefold`, a program.
 #
 # RECORD_RAW=1 keeps the text of the kernel instead (NAME.txt), and needs no program.
@@ -15,7 +15,7 @@ finish() {
 }
 trap finish EXIT
 mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
-mkdir -p "$folder" "$work/mnt" "$instance"
+mkdir -p "$out" "$work/mnt" "$instance"
 echo 65536 >"$instance/buffer_size_kb"
 
 # record NAME COMMAND...: requests to the loop device while the command runs.
@@ -34,6 +34,6 @@ record() {
   kill "$pipe"; wait "$pipe" 2>/dev/null || true
   pipe=''
   grep -h overrun "$instance"/per_cpu/*/stats | awk '{ lost += $2 } END { if (lost > 0) { print "lost " lost " events"; exit 1 } }'
-  if [ -n "${RECORD_RAW:-}" ]; then cp "$work/raw" "$folder/$name.txt"; return; fi
-  "$onefold" trace convert "$work/raw" --event Q --to onefold-csv --force -o "$folder/$name.csv.zst"
+  if [ -n "${RECORD_RAW:-}" ]; then cp "$work/raw" "$out/$name.txt"; return; fi
+  "$onefold" trace convert "$work/raw" --event Q --to onefold-csv --force -o "$out/$name.csv.zst"
 }
