@@ -144,7 +144,7 @@ buffer|companions|entries/program.rs|s/index\(SCAN_MAX\) - 1/index(SCAN_MAX)/|th
 buffer|flush-order|entries/program.rs|s/dirty\.reverse\(\);//|FLUSH programs the oldest entry first
 buffer|fua-untold|cache.rs|s/program_request\(r, out\);\s*self\.tell_cleaned\(\);/program_request(r, out);/|policies hear of entries that FUA cleaned
 buffer|mixed-run|entries/run.rs|s/ && next\.dirty == dirty//|a run is all clean or all dirty
-buffer|fresh-present|entries/fresh.rs|s/pages\.up_to\(found\.unwrap_or\(pages\.len\)\)/pages/|pages that are there already are not fresh
+buffer|fresh-present|entries/fresh.rs|s/found\.unwrap_or\(pages\.len\)/pages.len/|pages that are there already are not fresh
 buffer|fresh-clean|entries/fresh.rs|s/u32::from\(victim\.dirty == 0\)/u32::from(victim.dirty != 0)/|clean and dirty victims of a run are told apart
 buffer|fresh-own-victim|policies/pt_lru.rs|s/if to == Self::COLD_CLEAN \{\n.*?\n.*?return 0;\n\s*\}//|fresh pages that are one another's victims go one by one
 buffer|small-to-main|policies/s3_fifo.rs|s/COUNT_TO_MAIN: u16 = 2/COUNT_TO_MAIN: u16 = 1/|S3-FIFO lifts what was accessed twice

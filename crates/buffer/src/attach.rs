@@ -23,19 +23,19 @@ impl Slab {
         NodeId(at)
     }
 
-    /// Does so for keys that follow one another. `each` is told the nodes. Returns the first and
-    /// the last of them.
+    /// Does so for keys that follow one another, on the older side of `end`: a node of the list, or its
+    /// sentinel. `each` is told the nodes. Returns the first and the last of them.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "two callers, once for many pages")]
     pub(crate) fn attach_run(
         &mut self,
         new_node: NewNode,
+        end: u32,
         keys: Keys,
         index_of: &mut Index,
         mut each: impl FnMut(NodeId, u32),
     ) -> (NodeId, NodeId) {
         let NewNode { list, tenant, valid, dirty } = new_node;
-        let end = self.sentinel(list);
         let nodes = &mut *self.nodes;
         let (first, mut free) = (self.free_slots, self.free_slots);
         let mut older = nodes[index(end)].older;

@@ -57,20 +57,25 @@ impl<R: Replacement> Cache<R> {
         if count == 1 {
             hits = u64::from(self.page(first, access, whole, r.tenant, &mut written, out));
         } else {
-            let mut at = 0;
-            while at < count {
-                let len = (count - at).min(GROUP_KEYS - (first + at) % GROUP_KEYS);
-                let pages = Pages { first: first + at, len, access, tenant: r.tenant };
-                hits += self.group(pages, whole, &mut written, out);
-                at += len;
+            let mut rest = Pages { first, len: count, access, tenant: r.tenant };
+            while rest.len > 0 {
+                let fresh = self.replacement.admit_fresh(&mut self.entries, rest, out);
+                if access == Access::Write {
+                    written.dirtied += u64::from(fresh);
+                }
+                rest = rest.after(fresh);
+                if fresh == 0 {
+                    let group = rest.up_to(GROUP_KEYS - rest.first % GROUP_KEYS);
+                    hits += self.group(group, whole, &mut written, out);
+                    rest = rest.after(group.len);
+                }
             }
         }
         let (pages, bytes) = (u64::from(count), u64::from(self.entries.shape().entry_bytes()));
         Done { pages, hits, bytes: pages * bytes, bytes_hit: hits * bytes, written }
     }
 
-    /// Handles pages of one group of the index: first those that are fresh, if the policy can, then
-    /// one after the other. Returns the hits.
+    /// Handles pages of one group of the index one after the other. Returns the hits.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the body of a loop")]
     fn group(
@@ -80,12 +85,8 @@ impl<R: Replacement> Cache<R> {
         written: &mut Written,
         out: &mut Actions,
     ) -> u64 {
-        let fresh = self.replacement.admit_fresh(&mut self.entries, pages, out);
-        if pages.access == Access::Write {
-            written.dirtied += u64::from(fresh);
-        }
         let mut hits = 0;
-        for at in fresh..pages.len {
+        for at in 0..pages.len {
             let hit = self.page(pages.first + at, pages.access, whole, pages.tenant, written, out);
             hits += u64::from(hit);
         }

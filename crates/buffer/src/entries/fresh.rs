@@ -14,7 +14,7 @@ use crate::index::GROUP_KEYS;
 use crate::node::{Keys, NewNode};
 use crate::{Access, Action, Actions, ListId, NodeId, PartMask, Slot};
 
-/// Pages of one request, one after the other, in one group of the index.
+/// Pages of one request, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
     /// Key of the first.
@@ -52,20 +52,29 @@ impl Entries {
         if self.shape.per_program() != 1 {
             return pages.up_to(0);
         }
-        if self.index.lacks_group(pages.first) {
-            return pages;
+        let mut rest = pages;
+        while rest.len > 0 {
+            let group = rest.up_to(GROUP_KEYS - rest.first % GROUP_KEYS);
+            if !self.index.lacks_group(group.first) {
+                let fresh = self.fresh_among_others(group);
+                if fresh < group.len {
+                    return pages.up_to(pages.len - rest.len + fresh);
+                }
+            }
+            rest = rest.after(group.len);
         }
-        self.fresh_among_others(pages)
+        pages
     }
 
-    fn fresh_among_others(&self, pages: Pages) -> Pages {
+    fn fresh_among_others(&self, pages: Pages) -> u32 {
         let is_fresh = |at: &u32| self.index.find(&self.slab, pages.first + at).is_none();
         let found = (0..pages.len).find(|at| !is_fresh(at));
-        pages.up_to(found.unwrap_or(pages.len))
+        found.unwrap_or(pages.len)
     }
 
-    /// Gives the slots of the oldest entries of `from` to fresh pages, as many as there are both,
-    /// and makes them the newest of `to`. Returns their number.
+    /// Gives the slots of the oldest entries of `from` to fresh pages, one after the other, and makes the
+    /// pages the newest entries of `to`. Returns how many pages, at most the entries of `from`. Within
+    /// one list all pages find a victim: the first pages may be victims of the last ones.
     #[inline]
     pub fn replace_oldest(
         &mut self,
@@ -74,7 +83,8 @@ impl Entries {
         pages: Pages,
         out: &mut Actions,
     ) -> u32 {
-        self.replace_run(from, to, None, pages, out)
+        let oldest = self.slab.oldest(from);
+        oldest.map_or(0, |oldest| self.replace_run(oldest, from, to, None, pages, out))
     }
 
     /// The same; what left is remembered.
@@ -87,27 +97,37 @@ impl Entries {
         pages: Pages,
         out: &mut Actions,
     ) -> u32 {
-        self.replace_run(from, to, Some(memory), pages, out)
+        let mut rest = pages;
+        while let Some(oldest) = self.slab.oldest(from).filter(|_| rest.len > 0) {
+            let group = rest.up_to(GROUP_KEYS);
+            let done = self.replace_run(oldest, from, to, Some(memory), group, out);
+            rest = rest.after(done);
+        }
+        pages.len - rest.len
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the callers know whether there is a memory")]
     fn replace_run(
         &mut self,
+        oldest: NodeId,
         from: ListId,
         to: ListId,
         memory: Option<Memory>,
         pages: Pages,
         out: &mut Actions,
     ) -> u32 {
-        let pages = pages.up_to(self.len(from));
-        let Some(oldest) = self.slab.oldest(from).filter(|_| pages.len > 0) else { return 0 };
+        let pages = if from == to { pages } else { pages.up_to(self.len(from)) };
+        if pages.len == 0 {
+            return 0;
+        }
+        let end = self.slab.sentinel(from.0);
         let new_node = self.new_node(to, pages);
         let mut left = [0; index(GROUP_KEYS)];
         let (mut id, mut newest, mut clean) = (oldest, oldest, 0);
         for at in 0..pages.len {
             let victim = self.slab.node(id);
-            let newer = NodeId(victim.newer);
+            let newer = if victim.newer == end { oldest } else { NodeId(victim.newer) };
             clean += u32::from(victim.dirty == 0);
             let key = self.send::<false>(id, from.0, out);
             if memory.is_some() {
@@ -126,24 +146,26 @@ impl Entries {
         pages.len
     }
 
-    /// Puts fresh pages, for which there are free slots, at the newest end of a list. `each` is told
-    /// their entries.
+    /// Puts fresh pages, for which there are free slots, into a list: on the older side of `newer`, or
+    /// at the newest end. `each` is told their entries and keys.
     #[inline]
     pub(crate) fn insert_fresh(
         &mut self,
         list: ListId,
+        newer: Option<NodeId>,
         pages: Pages,
-        mut each: impl FnMut(NodeId),
+        mut each: impl FnMut(NodeId, u32),
         out: &mut Actions,
     ) -> Run {
         let new_node = self.new_node(list, pages);
         let Pages { first, len, access, .. } = pages;
         let each = |id, key| {
-            each(id);
+            each(id, key);
             Self::put(id, key, access, new_node, out);
         };
+        let newer = newer.map_or_else(|| self.slab.sentinel(list.0), NodeId::raw);
         let keys = Keys { first, len };
-        let (oldest, newest) = self.slab.attach_run(new_node, keys, &mut self.index, each);
+        let (oldest, newest) = self.slab.attach_run(new_node, newer, keys, &mut self.index, each);
         self.count_joined(list, pages);
         Run { oldest, newest, len }
     }
@@ -169,13 +191,13 @@ impl Entries {
     /// `clean` entries of `from`, and dirty ones for the other pages, made room for pages in `to`.
     #[inline]
     fn count_replaced(&mut self, from: ListId, to: ListId, pages: Pages, clean: u32) {
+        self.count_joined(to, pages);
         let left = self.stats.area_mut(from.0);
         let dirty = pages.len - clean;
         left.entries -= pages.len;
         left.dirty -= dirty;
         left.clean_evictions += u64::from(clean);
         left.dirty_evictions += u64::from(dirty);
-        self.count_joined(to, pages);
     }
 
     /// Fresh pages are in a list now.

@@ -101,16 +101,23 @@ impl Blocks {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once per page inserted, by one or two callers")]
     pub(super) fn add(&mut self, e: &mut Entries, id: NodeId) -> BlockId {
-        let key = e.slab().node(id).key;
-        let Some(block) = self.block_of(key) else { return self.create(key, id) };
+        let (block, before) = self.append(e.slab().node(id).key, id);
+        if let Some(before) = before.filter(|before| e.slab().node(*before).newer != id.0) {
+            join_block(e, before, id);
+        }
+        block
+    }
+
+    /// Puts an entry into the block of its page. Returns the one that came there before it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once per page inserted")]
+    fn append(&mut self, key: u32, id: NodeId) -> (BlockId, Option<NodeId>) {
+        let Some(block) = self.block_of(key) else { return (self.create(key, id), None) };
         self.of_slot[index(id.0)] = block;
         let group = &mut self.groups[index(block.0)];
         let before = std::mem::replace(&mut group.newest, id);
         group.len += 1;
-        if e.slab().node(before).newer != id.0 {
-            join_block(e, before, id);
-        }
-        BlockId(block)
+        (BlockId(block), Some(before))
     }
 
     /// The block of a page that is going to get an entry.
@@ -122,6 +129,7 @@ impl Blocks {
         }
     }
 
+    #[inline(never)]
     fn find(&mut self, key: u32) -> Option<NodeId> {
         let number = key / self.pages;
         let block = self.index.find(&self.queue, number)?;
@@ -137,25 +145,28 @@ impl Blocks {
         self.recent = last.map(|_| Recent { block, first });
     }
 
+    #[inline(never)]
     fn create(&mut self, key: u32, id: NodeId) -> BlockId {
         let number = key / self.pages;
-        let block = self.new_block(number);
+        // Invariant 2: there are no more blocks than entries, so a node is free.
+        let head = self.index.head_mut(number);
+        let block = self.queue.attach(NewNode::empty(QUEUE.0), number, head);
+        self.remember(block, number);
         self.groups[index(block.0)] = Run { oldest: id, newest: id, len: 1 };
         self.of_slot[index(id.0)] = block;
         BlockId(block)
     }
 
-    /// A block that is going to get entries at once.
-    fn new_block(&mut self, number: u32) -> NodeId {
-        // Invariant 2: there are no more blocks than entries, so a node is free.
-        let head = self.index.head_mut(number);
-        let block = self.queue.attach(NewNode::empty(QUEUE.0), number, head);
-        self.remember(block, number);
-        block
+    /// How many of fresh pages, of which there is one, are in the block of the last one. This block
+    /// and that of the first page can have entries, those between them cannot.
+    #[inline]
+    pub(super) fn in_last(&self, pages: Pages) -> u32 {
+        let last = pages.first + (pages.len - 1);
+        (last % self.pages + 1).min(pages.len)
     }
 
-    /// Puts fresh pages, for which there is room, at the newest end of a list, as far as they are of
-    /// one block. Returns how many; none if the others of the block are not there already.
+    /// Puts fresh pages, for which there is room, into a list: next to the others of their block, or at
+    /// the newest end. Of their blocks only the first can have entries. Returns how many, one at least.
     #[inline]
     pub(super) fn insert_fresh(
         &mut self,
@@ -164,23 +175,13 @@ impl Blocks {
         pages: Pages,
         out: &mut Actions,
     ) -> u32 {
-        let number = pages.first / self.pages;
-        let pages = pages.up_to(self.pages - pages.first % self.pages);
-        let existing = self.block_of(pages.first);
-        let block = match existing {
-            Some(block) if e.slab().newest(list) != Some(self.groups[index(block.0)].newest) => {
-                return 0;
-            }
-            Some(block) => block,
-            None => self.new_block(number),
+        let first = self.block_of(pages.first).map(|block| self.groups[index(block.0)].newest);
+        let newer = first.and_then(|before| e.slab().newer(before));
+        let pages = match newer {
+            Some(_) => pages.up_to(self.pages - pages.first % self.pages),
+            None => pages,
         };
-        let of_slot = &mut self.of_slot;
-        let run = e.insert_fresh(list, pages, |id| of_slot[index(id.0)] = block, out);
-        let group = &mut self.groups[index(block.0)];
-        *group = match existing {
-            Some(_) => Run { oldest: group.oldest, len: group.len + run.len, ..run },
-            None => run,
-        };
+        e.insert_fresh(list, newer, pages, |id, key| _ = self.append(key, id), out);
         pages.len
     }
 

@@ -85,6 +85,17 @@ impl Region {
         (id, self.blocks.add(e, id))
     }
 
+    /// Makes room for fresh pages and inserts them. Of their blocks only the first can have entries.
+    #[inline]
+    fn insert_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) {
+        let mut rest = pages;
+        while rest.len > 0 {
+            self.room(e, out);
+            let room = rest.up_to(self.entries - e.len(self.list));
+            rest = rest.after(self.blocks.insert_fresh(e, self.list, room, out));
+        }
+    }
+
     fn check(&self, e: &Entries) -> Result<(), Violation> {
         let (found, limit) = (e.len(self.list), self.entries);
         if found > limit {
@@ -168,17 +179,13 @@ impl Replacement for Vbbms {
         if !self.long {
             return 0;
         }
-        let mut rest = e.fresh(pages);
-        while rest.len > 0 {
-            self.sequential.room(e, out);
-            let room = rest.up_to(self.sequential.entries - e.len(SEQUENTIAL));
-            let done = self.sequential.blocks.insert_fresh(e, SEQUENTIAL, room, out);
-            if done == 0 {
-                break;
-            }
-            rest = rest.after(done);
+        let fresh = e.fresh(pages);
+        if fresh.len > 0 {
+            let before = fresh.len - self.sequential.blocks.in_last(fresh);
+            self.sequential.insert_fresh(e, fresh.up_to(before), out);
+            self.sequential.insert_fresh(e, fresh.after(before), out);
         }
-        rest.first.wrapping_sub(pages.first)
+        fresh.len
     }
 
     fn forget(&mut self, e: &mut Entries, id: NodeId) {

@@ -123,7 +123,7 @@ impl<S: Nested> Areas<S> {
             e.evict_all(BAR, out);
         }
         let pages = pages.up_to(left).up_to(self.free(e));
-        e.insert_fresh(list, pages, |_| {}, out);
+        e.insert_fresh(list, None, pages, |_, _| {}, out);
         pages.len
     }
 
