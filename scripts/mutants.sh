@@ -146,7 +146,7 @@ buffer|fua-untold|cache.rs|s/program_request\(r, out\);\s*self\.tell_cleaned\(\)
 buffer|mixed-run|entries/run.rs|s/ && next\.dirty == dirty//|a run is all clean or all dirty
 buffer|fresh-present|entries/fresh.rs|s/found\.unwrap_or\(pages\.len\)/pages.len/|pages that are there already are not fresh
 buffer|fresh-clean|entries/fresh.rs|s/u32::from\(victim\.dirty == 0\)/u32::from(victim.dirty != 0)/|clean and dirty victims of a run are told apart
-buffer|fresh-own-victim|policies/pt_lru.rs|s/if to == Self::COLD_CLEAN \{\n.*?\n.*?return 0;\n\s*\}//|fresh pages that are one another's victims go one by one
+buffer|fresh-own-victim|policies/pt_lru.rs|s/pages\.up_to\(1\)/pages/|of fresh pages that are one another's victims one takes an entry's place
 buffer|small-to-main|policies/s3_fifo.rs|s/COUNT_TO_MAIN: u16 = 2/COUNT_TO_MAIN: u16 = 1/|S3-FIFO lifts what was accessed twice
 buffer|longest|policies/vbbms.rs|s/r\.n > self\.longest/r.n >= self.longest/|VBBMS: requests up to `longest` are random
 buffer|any-page|policies/aoi/classify.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped

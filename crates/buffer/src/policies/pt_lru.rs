@@ -107,16 +107,15 @@ impl<const AT: u8> Nested for PtLru<AT> {
 
     #[inline]
     fn replace_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
-        let to = Self::cold(pages.access);
-        if !e.is_empty(Self::COLD_CLEAN) {
-            return e.replace_oldest(Self::COLD_CLEAN, to, e.fresh(pages), out);
+        let (to, pages) = (Self::cold(pages.access), e.fresh(pages));
+        if pages.len == 0 || !e.is_empty(Self::COLD_CLEAN) {
+            return e.replace_oldest(Self::COLD_CLEAN, to, pages, out);
         }
         if to == Self::COLD_CLEAN {
             // Each page is the next one's victim.
-            return 0;
+            return e.replace_oldest(self.victims(e), to, pages.up_to(1), out);
         }
-        let pages = e.fresh(pages).up_to(e.len(Self::COLD_DIRTY));
-        let drawn = self.draw_cold(e, pages.len);
+        let drawn = self.draw_cold(e, pages.len.min(e.len(Self::COLD_DIRTY)));
         e.replace_oldest(Self::COLD_DIRTY, to, pages.up_to(drawn), out)
     }
 
