@@ -83,8 +83,7 @@ impl Entries {
         pages: Pages,
         out: &mut Actions,
     ) -> u32 {
-        let oldest = self.slab.oldest(from);
-        oldest.map_or(0, |oldest| self.replace_run(oldest, from, to, None, pages, out))
+        self.replace_run(from, to, None, pages, out)
     }
 
     /// The same; what left is remembered.
@@ -98,9 +97,8 @@ impl Entries {
         out: &mut Actions,
     ) -> u32 {
         let mut rest = pages;
-        while let Some(oldest) = self.slab.oldest(from).filter(|_| rest.len > 0) {
-            let group = rest.up_to(GROUP_KEYS);
-            let done = self.replace_run(oldest, from, to, Some(memory), group, out);
+        while rest.len > 0 && !self.is_empty(from) {
+            let done = self.replace_run(from, to, Some(memory), rest.up_to(GROUP_KEYS), out);
             rest = rest.after(done);
         }
         pages.len - rest.len
@@ -110,7 +108,6 @@ impl Entries {
     #[expect(clippy::inline_always, reason = "the callers know whether there is a memory")]
     fn replace_run(
         &mut self,
-        oldest: NodeId,
         from: ListId,
         to: ListId,
         memory: Option<Memory>,
@@ -118,9 +115,7 @@ impl Entries {
         out: &mut Actions,
     ) -> u32 {
         let pages = if from == to { pages } else { pages.up_to(self.len(from)) };
-        if pages.len == 0 {
-            return 0;
-        }
+        let Some(oldest) = self.slab.oldest(from).filter(|_| pages.len > 0) else { return 0 };
         let end = self.slab.sentinel(from.0);
         let new_node = self.new_node(to, pages);
         let mut left = [0; index(GROUP_KEYS)];
