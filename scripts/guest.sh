@@ -168,24 +168,30 @@ log() {
   "$onefold" crash explore "${of_log[@]}" --from made --check "sh $PWD/scripts/guest/log-check.sh"
 }
 
+# while_served COMMAND..., while the SSD $work/disk.img is served as $work/nbd; `onefold` serves, with options in `served`.
+while_served() {
+  local server status=0
+  "$onefold" ssd serve "$work/disk.img" --latency none --nbd "unix:$work/nbd" --quiet "${served[@]}" &
+  server=$!
+  for _ in $(seq 100); do [ ! -S "$work/nbd" ] || break; sleep 0.1; done
+  "$@" || status=1
+  kill -TERM $server
+  wait $server || status=1
+  return $status
+}
+
 f2fs() {
-  local onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/debug/onefold} disk=$work/disk.img tape=$work/tape server status=0
+  local onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/debug/onefold} served=(--tape "$work/tape")
   command -v python3 >/dev/null || { echo "skipped: F2FS (python3 is missing)"; return 0; }
   [ -n "${ONEFOLD:-}" ] || cargo build --quiet --locked -p onefold || return 1
   folder f2fs 1 1
   rm "$work/f2fs"/*.img
-  "$onefold" ssd create "$disk" --preset femu32 --set geometry.channels=1 --set geometry.ways=1 --set geometry.pages=128 \
+  "$onefold" ssd create "$work/disk.img" --preset femu32 --set geometry.channels=1 --set geometry.ways=1 --set geometry.pages=128 \
     --set geometry.blocks=720 --set capacity.logical=320MiB --quiet || return 1
-  "$onefold" ssd serve "$disk" --latency none --nbd "unix:$work/nbd" --tape "$tape" --quiet &
-  server=$!
-  for _ in $(seq 100); do [ ! -S "$work/nbd" ] || break; sleep 0.1; done
-  boot f2fs 1800 "sh ./f2fs.sh" -drive "if=none,id=n,file=nbd+unix:///?socket=$work/nbd,format=raw,cache=none" \
-    -device virtio-blk-pci,drive=n || status=1
-  kill -TERM $server
-  wait $server || status=1
-  [ $status = 0 ] || return 1
+  while_served boot f2fs 1800 "sh ./f2fs.sh" \
+    -drive "if=none,id=n,file=nbd+unix:///?socket=$work/nbd,format=raw,cache=none" -device virtio-blk-pci,drive=n || return 1
   cat "$work/f2fs/output"
-  scripts/remaps_of_tape.py "$tape" 2 1 "${GUEST_OUT:-f2fs}"
+  scripts/remaps_of_tape.py "$work/tape" 2 1 "${GUEST_OUT:-f2fs}"
 }
 
 volume() {
@@ -201,21 +207,15 @@ single() {
 }
 
 sqlite() {
-  local onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/debug/onefold} disk=$work/disk.img server status=0 name
+  local onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/debug/onefold} served=() name
   [ -n "${ONEFOLD:-}" ] || cargo build --quiet --locked -p onefold -p onefold-sqlite || return 1
   folder sqlite 1 1
   rm "$work/sqlite"/*.img
   for name in libonefold_sqlite.so onefold-sqlite; do strip -o "$work/sqlite/$name" "$(dirname "$onefold")/$name" || return 1; done
-  "$onefold" ssd create "$disk" --size 512MiB --set ftl.remap=lh --quiet || return 1
-  "$onefold" ssd serve "$disk" --latency none --nbd "unix:$work/nbd" --quiet &
-  server=$!
-  for _ in $(seq 100); do [ ! -S "$work/nbd" ] || break; sleep 0.1; done
-  boot sqlite 900 "sh ./sqlite.sh" \
+  "$onefold" ssd create "$work/disk.img" --size 512MiB --set ftl.remap=lh --quiet || return 1
+  while_served boot sqlite 900 "sh ./sqlite.sh" \
     -drive "if=none,id=d,file=nbd+unix:///?socket=$work/nbd,format=raw,cache=none" -device virtio-blk-pci,drive=d \
-    -drive "if=none,id=c,file=nbd+unix:///disk.img.ctl?socket=$work/nbd,format=raw,cache=none" -device virtio-blk-pci,drive=c || status=1
-  kill -TERM $server
-  wait $server || status=1
-  [ $status = 0 ] || return 1
+    -drive "if=none,id=c,file=nbd+unix:///disk.img.ctl?socket=$work/nbd,format=raw,cache=none" -device virtio-blk-pci,drive=c || return 1
   cat "$work/sqlite/output"
 }
 
