@@ -137,6 +137,10 @@ ssd|auto-rings-hot|classifier/auto.rs|s/own = mean;//|what is written in order d
 ssd|ranges-first|classifier/ranges.rs|s/max_by_key/min_by_key/|the last range that begins before a unit has it
 buffer|table-of-others|policies/aoi/lat.rs|s/learnt\.chunk == 1 << self\.shift && //|a table of other chunks is not taken
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
+buffer|run-wraps|entries/fresh.rs|s/if victim\.newer == end \{ oldest \} else \{ NodeId\(victim\.newer\) \}/NodeId(victim.newer)/|a run of victims that goes once round its list ends where it began
+buffer|run-last-block|policies/blocks.rs|s/last % self\.pages \+ 1/last % self.pages/|a run over blocks has all pages of its last block
+buffer|run-beside-block|policies/blocks.rs|s/let newer = first\.and_then\(\|before\| e\.slab\(\)\.newer\(before\)\);/let newer = first.and_then(|before| e.slab().newer(before)).filter(|_| false);/|pages of a block lie together in its list
+buffer|run-not-fresh|entries/fresh.rs|s/if fresh < group\.len \{/if fresh == 0 {/|a run ends before pages that are there
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|sizing.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
 buffer|discards-uncounted|entries/trim.rs|s/owner\.trim_discards \+= 1;//|what a TRIM discards is counted
