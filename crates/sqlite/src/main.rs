@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let words: Vec<Option<&str>> = arguments.iter().map(|word| word.to_str()).collect();
     match (words.as_slice(), arguments.as_slice()) {
-        ([Some("--help" | "-h")], _) => print(USAGE),
+        ([Some("--help" | "-h")] | [_, Some("--help" | "-h")], _) => print(USAGE),
         ([Some("--version" | "-V")], _) => {
             print(concat!("onefold-sqlite ", env!("CARGO_PKG_VERSION"), "\n"))
         }
