@@ -120,4 +120,5 @@ fn the_command_says_what_it_did_and_refuses_a_database_in_use() {
     assert!(code == Some(1) && told.contains("cannot open"), "{code:?} {told}");
     assert_eq!(command(&[recover]).0, Some(2));
     assert_eq!(command(&[Path::new("--help")]).0, Some(0));
+    assert_eq!(command(&[recover, Path::new("--help")]).0, Some(0));
 }
