@@ -138,7 +138,7 @@ unit:
 	ONEFOLD_SEEDS=$${ONEFOLD_SEEDS:-$(SEEDS)} cargo test --workspace --locked --lib --bins --tests
 	cargo test --workspace --locked --doc
 doc:
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --profile test --workspace --no-deps --locked
 tidy:
 	cargo xtask tidy
 	scripts/mutants.sh --check
