@@ -9,8 +9,8 @@
 //! the unit was added to the value. What grows by one from record to record, as seqs of one frontier
 //! do and lpns of a sequential write, takes no bits then. A unit takes the codes that are shorter.
 //!
-//! Differs from Wu 2022, sec. IV-C (tail metadata), where a record takes 12 B: that is the most one
-//! takes here, so the tail needs no more pages.
+//! Wu 2022, section IV-E, has the same in its tail metadata and gives a record no size. Here it takes
+//! 12 B at most.
 
 use onefold_units::convert::{u32_from, u64_from};
 use onefold_units::{Lpn, Seq};

@@ -47,7 +47,7 @@ pub struct DedupConfig {
 }
 
 impl DedupConfig {
-    /// BLAKE3 in one unit at the paper's 32 us per page (Wu 2022, section V-A).
+    /// BLAKE3 in one unit at the paper's 32 us per page (Wu 2022, section V-B).
     pub const DEFAULT: Self = Self {
         hash: Some(HashKind::Blake3),
         hash_time: Nanos::new(32_000),

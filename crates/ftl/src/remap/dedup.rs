@@ -1,5 +1,5 @@
 //! Deduplicated writes: a page whose content is stored already is remapped to it (remap.md
-//! section 11; Wu 2022, section V-A).
+//! section 11; Wu 2022, section V-B).
 //!
 //! The index of fingerprints is a hint and volatile: what it finds was stored when it was entered, and
 //! it is told when that moves or goes.

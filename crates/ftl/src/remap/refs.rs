@@ -1,4 +1,4 @@
-//! How many logical units map to each slot (RC-table of Wu 2022, section IV-C).
+//! How many logical units map to each slot (RC-table of Wu 2022, section IV-D).
 //!
 //! 8 bits per slot; the few counts above 254 are in a tree. Differs from the paper's 4 bits, which
 //! refuse a sixteenth reference: with Zipf-distributed contents most units sit on pages with more
