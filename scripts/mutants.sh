@@ -627,7 +627,6 @@ ssd|copies-written|../../ftl/src/contents.rs|s/if self\.scope\.has_writes\(\)/if
 ssd|copies-superblock|dedup.rs|s/\(!has_superblock\(data\)\)/(!has_superblock(\&[]))/|superblocks of file systems stay alone on their pages
 ssd|copies-unverified|../../ftl/src/remap/dedup.rs|s/\(intact && stored == data, grant\.done\)/(intact, grant.done)/|a hit of a weak hash is compared
 ssd|copies-staged|../../ftl/src/staging.rs|s/contents\.forget\(slot\);/let _ = contents;/|a unit that is replaced in its staged page is no source of what it held
-ssd|copies-trimmed|dedup.rs|s/dedup\.set_known\(unit\.lpn, 1, UNKNOWN\);/let _ = dedup;/|a unit that was unmapped holds no content
 ssd|zeroes-kept|dedup.rs|s/let done = ftl\.write_zeroes\(at, unit\.lpn\)\?;/let done = at.ready;/|zeroes replace what a unit held
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
 sim|state-places|in_flight.rs|s/ each \{ losers \} but \{ bits, depth \}/ but { losers, bits, depth }/|places of a closed loop belong to the state of a run

@@ -128,7 +128,7 @@ impl Dedup {
         self.fingerprint(data, self.known.get(lpn.index()).copied().unwrap_or(UNKNOWN))
     }
 
-    /// What is in units without bytes changed.
+    /// What is in units without bytes changed. Units that are not stored are never asked for theirs.
     pub(crate) fn set_known(&mut self, first: Lpn, count: u32, content: u128) {
         let units = first.index()..first.index() + index(count);
         if let Some(units) = self.known.get_mut(units) {
@@ -176,9 +176,6 @@ pub(crate) fn store<M: Media>(
     unit: Unit<'_>,
 ) -> Result<Grant, FtlError> {
     if unmap_zeroes && unit.is_zero() {
-        if let Some(dedup) = dedup {
-            dedup.set_known(unit.lpn, 1, UNKNOWN);
-        }
         let done = ftl.write_zeroes(at, unit.lpn)?;
         return Ok(Grant { done, delay: Delay::None });
     }

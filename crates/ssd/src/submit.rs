@@ -313,9 +313,6 @@ impl<M: Media> Ssd<M> {
             let (first, count) = (Lpn::new(narrow(first)), narrow(count));
             let ready = self.trim_buffered(times, first, count, command)?;
             let done = self.ftl.trim(Times { ready, ..times }.host(), first, count)?;
-            if let Some(dedup) = &mut self.dedup {
-                dedup.set_known(first, count, UNKNOWN);
-            }
             all = join(all, Grant { done, delay: Delay::None });
         }
         Ok(Completion { at: all.done, delay: all.delay })

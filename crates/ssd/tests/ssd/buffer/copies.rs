@@ -4,7 +4,7 @@ use onefold_ftl::{DedupScope, Layout, RemapConfig, RemapScheme, SavedPages};
 use onefold_nand::{At, NullMedia, Work};
 use onefold_ssd::{Command, DedupConfig, HashKind, Hasher, Payload, Ssd, SsdConfig, ZEROES};
 use onefold_testkit::{CutMedia, small_policies};
-use onefold_units::convert::{index64, low8, narrow};
+use onefold_units::convert::{index64, low8, narrow, u64_from};
 use onefold_units::{Cause, Lpn, Nanos, Op, Ppn, Rng};
 
 use super::common::{Rig, config, geometry};
@@ -248,6 +248,28 @@ fn a_unit_gets_back_what_its_staged_content_replaced() {
         rig.put(0, a);
         rig.ssd.ftl().check().unwrap();
         assert_eq!((rig.get(0), rig.get(1)), (Some(page(a)), Some(page(9))));
+    }
+}
+
+/// Two units are programmed together. A unit held A, was read, and holds B before its page is programmed:
+/// what the host read is no source any more. Nothing compares bytes, as the hash is strong.
+#[test]
+fn what_was_replaced_in_its_staged_page_is_no_source() {
+    let (a, b) = (1, 2);
+    for scope in DedupScope::ALL {
+        let config =
+            SsdConfig { geometry: geometry(8192, 4096), ..device(scope, HashKind::Blake3) };
+        let mut rig = rig(&config);
+        rig.put(0, a);
+        assert_eq!(rig.get(0), Some(page(a)));
+        rig.put(0, b);
+        for unit in 1..4 {
+            rig.put(unit, a);
+        }
+        rig.ssd.ftl().check().unwrap();
+        for (unit, letter) in [b, a, a, a].into_iter().enumerate() {
+            assert!(rig.get(u64_from(unit)) == Some(page(letter)), "{scope:?}: unit {unit}");
+        }
     }
 }
 
