@@ -378,4 +378,10 @@ fn reads_wait_for_hash_units_when_their_queue_is_full() {
         waited < later + Nanos::new(100 * 1_000_000),
         "it waits for the queue, not for its hash"
     );
+    // What is not stored has no content to hash.
+    let before = ssd.dedup_stats().hashed_pages;
+    for op in [Op::Trim, Op::Read] {
+        ssd.submit(later, &Command::new(op, 0, UNIT), Payload::None).unwrap();
+    }
+    assert_eq!(ssd.dedup_stats().hashed_pages, before);
 }
