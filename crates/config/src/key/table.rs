@@ -352,7 +352,7 @@ pub(crate) const KEYS: &[Key] = &[
         "ftl.remap_spare",
         count(0, 1024),
         "0",
-        "Superblocks that the log of lh may take beyond what its entries need. 0: one per 64 spare superblocks of the drive, 1 to 4; Wu 2022 has 4.",
+        "Superblocks that the log of lh may take beyond what its entries need. 0: one per 64 spare superblocks of the drive, 1 to 4; the example of Wu 2022 has 4.",
     ),
     key(
         "dedup.scope",

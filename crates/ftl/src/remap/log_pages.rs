@@ -24,9 +24,9 @@ const PAPER_PAGE_ENTRIES: u32 = 255;
 const LOG_SUPERBLOCKS_EXTRA: u32 = 4;
 
 /// So many spare superblocks of the device allow the log one of them beyond what its entries need.
-/// Differs from Wu 2022, sec. IV-D, which has 4 in any case. At 576 superblocks it hardly matters: each
-/// costs 0.1 % of write amplification (docs/papers/wu2022.md, "Other settings"). The paper's number is a
-/// configuration.
+/// Differs from Wu 2022, sec. IV-D, which has as many as half the units need, 4 in its example. At 576
+/// superblocks it hardly matters: each costs 0.1 % of write amplification (docs/papers/wu2022.md, "Other
+/// settings"). The number is a configuration.
 const SPARE_PER_LOG_SUPERBLOCK: u32 = 64;
 
 impl<M: Media> Ftl<M> {
