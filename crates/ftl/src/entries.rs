@@ -14,6 +14,7 @@
 
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Divisor, Keep, Keeper};
+use prefetch_index::prefetch_index;
 
 /// Entries of a chunk. Fewer with debug assertions, so that the small drives of tests have many chunks.
 const CHUNK: usize = if cfg!(debug_assertions) { 64 } else { 1024 };
@@ -174,11 +175,12 @@ impl Entries {
         }
     }
 
-    /// Loads the cache line of an entry that is needed soon, if it has one. Returns a number that depends
-    /// on it.
+    /// Begins to load the cache line of an entry that is needed soon, if it has one. Nobody waits for it.
     #[inline]
-    pub(crate) fn touch(&self, at: usize) -> u32 {
-        self.dense.get(at / CHUNK).and_then(Option::as_deref).map_or(0, |chunk| chunk[at % CHUNK])
+    pub(crate) fn prefetch(&self, at: usize) {
+        if let Some(Some(chunk)) = self.dense.get(at / CHUNK) {
+            prefetch_index(chunk.as_slice(), at % CHUNK);
+        }
     }
 
     /// The entry at `at`, if there is one.

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use onefold_format::checksum;
 use onefold_nand::{At, FaultSpec, Geometry, Media, MediaError, Nand, NullMedia, Work};
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
-use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
+use onefold_units::{CauseCounts, Lpn, Nanos, Ppn, SuperblockId};
 
 use crate::contents::Contents;
 use crate::dump::Checkpoints;
@@ -309,11 +309,16 @@ impl<M: Media> Ftl<M> {
         u32_from((first.raw()..end).filter(|lpn| self.map.stored(*lpn).is_some()).count())
     }
 
-    /// Loads the map entry of a unit that is about to be used, so that its cache line is there.
+    /// The slot that holds a unit, or is about to: it may be staged.
     #[must_use]
+    pub fn slot(&self, lpn: Lpn) -> Option<Ppn> {
+        self.map.stored(lpn.raw())
+    }
+
+    /// Begins to load the map entry of a unit that is about to be used. Nobody waits for it.
     #[inline]
-    pub fn touch(&self, lpn: Lpn) -> u32 {
-        self.map.l2p.touch(lpn.index())
+    pub fn prefetch(&self, lpn: Lpn) {
+        self.map.l2p.prefetch(lpn.index());
     }
 
     /// Counters since the device was built.

@@ -243,7 +243,8 @@ impl<M: Media> Ftl<M> {
         if next.is_none() { self.finish(now, pool) } else { Ok(()) }
     }
 
-    /// Loads the owners of the next valid slots of the running victim, from `slot` on, and their map entries.
+    /// Loads the owners of the next valid slots of the running victim, from `slot` on, and begins to load their map
+    /// entries.
     #[inline]
     fn look_ahead(&mut self, pool: u32, slot: u32) {
         let Some(running) = &mut self.pools[index(pool)].collection else { return };
@@ -256,8 +257,9 @@ impl<M: Media> Ftl<M> {
             *owner = self.map.p2l.get(first + index(slot));
             running.ahead = slot + 1;
         }
-        let entries = owners.iter().map(|owner| self.map.l2p.touch(index(*owner)));
-        std::hint::black_box(entries.fold(0, |all, entry| all ^ entry));
+        for owner in owners {
+            self.map.l2p.prefetch(index(owner));
+        }
     }
 
     /// The victim has been read through: erase it once everything it held is programmed elsewhere.

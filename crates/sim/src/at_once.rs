@@ -33,10 +33,8 @@ pub(crate) trait AtOnce {
 
     fn counters(&self) -> Self::Counters;
 
-    /// Begins to load what requests at these bytes will need. What it gives keeps the loads alive.
-    fn touch(&self, _offsets: impl Iterator<Item = u64>) -> u64 {
-        0
-    }
+    /// Begins to load what a request at this byte will need.
+    fn prefetch(&self, _offset: u64) {}
 
     /// Carries out a request of a load.
     fn submit(
@@ -84,8 +82,7 @@ pub(crate) fn run<D: AtOnce>(
 ) -> Result<(D, Ran<D::Counters>), SimError> {
     let ran = Ran::new(tenants, run);
     let (warmup, began_cpu_s) = (run.warmup, thread_cpu_s());
-    let mut runner =
-        Runner { device, ran, warmup, done: 0, last_time: 0, touched: 0, began_cpu_s, checkpoint };
+    let mut runner = Runner { device, ran, warmup, done: 0, last_time: 0, began_cpu_s, checkpoint };
     runner.run(control)?;
     check_measured(runner.done, runner.warmup, runner.ran.partial)?;
     let cpu_s = runner.cpu_s();
@@ -99,8 +96,6 @@ struct Runner<'c, D: AtOnce> {
     /// Requests done, warm-up included.
     done: u64,
     last_time: u64,
-    /// Keeps the loads of [`AtOnce::touch`] alive.
-    touched: u64,
     /// When the run began, in CPU time; earlier by what it took before it was stopped.
     began_cpu_s: f64,
     /// Where the state is kept, and read from if there is one.
@@ -110,8 +105,7 @@ struct Runner<'c, D: AtOnce> {
 impl<D: AtOnce> Keep for Runner<'_, D> {
     fn keep(&mut self, keeper: &mut Keeper<'_>) {
         let mut cpu_s = self.cpu_s();
-        let Self { device, ran, warmup, done, last_time, touched: _, began_cpu_s, checkpoint: _ } =
-            self;
+        let Self { device, ran, warmup, done, last_time, began_cpu_s, checkpoint: _ } = self;
         cpu_s.keep(keeper);
         *began_cpu_s = thread_cpu_s() - cpu_s;
         warmup.keep(keeper);
@@ -144,7 +138,6 @@ impl<D: AtOnce> Runner<'_, D> {
                 None => break,
             }
         }
-        std::hint::black_box(self.touched);
         Ok(())
     }
 
@@ -199,7 +192,7 @@ impl<D: AtOnce> Runner<'_, D> {
         for (at, tenant) in self.ran.tenants.iter_mut().enumerate() {
             let Some(request) = tenant.peek()? else { continue };
             if tenant.at_batch_start() {
-                self.touched = self.touched.wrapping_add(self.device.touch(tenant.upcoming()));
+                tenant.first().for_each(|offset| self.device.prefetch(offset));
             }
             if !several {
                 return Ok(Some(at));
@@ -272,6 +265,9 @@ impl<D: AtOnce> Runner<'_, D> {
         for place in places.clone() {
             // Times of a trace may lie before work already submitted by another tenant.
             let now = load.due_at().max(issued.last);
+            if let Some(later) = load.after(place) {
+                device.prefetch(later);
+            }
             let request = load.fetched(place);
             let command = Command {
                 op: request.op,

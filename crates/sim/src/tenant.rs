@@ -15,6 +15,10 @@ use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::source::{BATCH, Source};
 
+/// How many requests ahead what a request needs is begun to be loaded: long enough for memory, and not more loads at once than
+/// a processor remembers.
+pub(crate) const LEAD: usize = 16;
+
 /// How a tenant issues requests.
 pub(crate) enum Pace {
     /// A new request as soon as one of `depth` is done.
@@ -264,9 +268,16 @@ impl Tenant {
         self.at == 0
     }
 
-    /// Offsets on the device of the requests fetched and not issued yet.
-    pub(crate) fn upcoming(&self) -> impl Iterator<Item = u64> + '_ {
-        self.batch[self.at..self.filled].iter().map(|request| request.offset + self.base)
+    /// Offsets on the device of the first requests of a batch.
+    pub(crate) fn first(&self) -> impl Iterator<Item = u64> + '_ {
+        self.batch[..self.filled].iter().take(LEAD).map(|request| request.offset + self.base)
+    }
+
+    /// The offset on the device of a request that was fetched and is due some requests after this one, if there is one.
+    #[inline]
+    pub(crate) fn after(&self, place: usize) -> Option<u64> {
+        let request = self.batch[..self.filled].get(place + LEAD)?;
+        Some(request.offset + self.base)
     }
 
     /// Whether all requests fetched were issued.

@@ -240,14 +240,12 @@ impl<M: Media> Ssd<M> {
         buffered || self.ftl.is_mapped(lpn)
     }
 
-    /// Loads the map entries that commands known ahead will need. Returns a number that depends on
-    /// them, so that the loads happen.
+    /// Begins to load the map entry that a command at this byte will need.
     #[inline]
-    pub fn touch(&self, offsets: impl Iterator<Item = u64>) -> u64 {
-        let capacity = self.capacity;
-        let inside = offsets.filter(|offset| *offset < capacity);
-        let loads = inside.map(|offset| Lpn::new(narrow(offset >> self.unit_shift)));
-        loads.fold(0, |sum, lpn| sum ^ u64::from(self.ftl.touch(lpn)))
+    pub fn prefetch(&self, offset: u64) {
+        if offset < self.capacity {
+            self.ftl.prefetch(Lpn::new(narrow(offset >> self.unit_shift)));
+        }
     }
 
     /// Writes one whole unit past link and buffer, for preconditioning; `contents` are those of its

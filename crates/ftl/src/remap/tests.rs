@@ -188,7 +188,7 @@ fn collection_keeps_runs() {
         assert_eq!(ftl.check(), Ok(()));
     }
     for n in 0..UNITS {
-        let at = [n, UNITS + n, 2 * UNITS + n].map(|lpn| ftl.touch(Lpn::new(lpn)));
+        let at = [n, UNITS + n, 2 * UNITS + n].map(|lpn| ftl.slot(Lpn::new(lpn)));
         assert!(at[0] == at[1] && at[0] == at[2], "unit {n}: {at:?}");
     }
 }

@@ -256,7 +256,7 @@ fn share_and_collect(scheme: RemapScheme, paper: bool) -> (u64, u64) {
     // There are no bytes to compare; but units that share a slot hold the same.
     for (a, b) in (0..setup.units()).flat_map(|a| (0..a).map(move |b| (Lpn::new(a), Lpn::new(b)))) {
         assert_eq!(ftl.is_mapped(a), plain.map.contains_key(&a.raw()));
-        if ftl.is_mapped(a) && ftl.touch(a) == ftl.touch(b) {
+        if ftl.is_mapped(a) && ftl.slot(a) == ftl.slot(b) {
             assert_eq!(plain.version(a.raw()), plain.version(b.raw()), "{a:?} and {b:?} share");
         }
     }
@@ -302,7 +302,7 @@ fn lost_units_do_not_shift_their_neighbours() {
             map.insert(lpn, version);
             if version % 20 == 0 {
                 apply(&mut ftl, &setup, Op::Flush, version).unwrap();
-                let ppn = onefold_units::Ppn::new(ftl.touch(Lpn::new(lpn)));
+                let ppn = ftl.slot(Lpn::new(lpn)).unwrap();
                 assert!(ftl.nand_mut().media_mut().inner_mut().corrupt(ppn, 100));
             }
         }

@@ -130,8 +130,8 @@ impl AtOnce for Drive {
     }
 
     #[inline]
-    fn touch(&self, offsets: impl Iterator<Item = u64>) -> u64 {
-        self.ssd.touch(offsets)
+    fn prefetch(&self, offset: u64) {
+        self.ssd.prefetch(offset);
     }
 
     #[inline]

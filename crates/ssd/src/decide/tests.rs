@@ -6,7 +6,7 @@ use onefold_buffer::{
 };
 use onefold_nand::NullMedia;
 use onefold_units::convert::narrow;
-use onefold_units::{Lpn, Nanos, Op, Ppn, Rng};
+use onefold_units::{Lpn, Nanos, Op, Rng};
 
 use super::View;
 use crate::buffered::Buffered;
@@ -84,7 +84,7 @@ fn places(streams: u32, separate_streams: bool) -> [usize; 2] {
     submit(&mut ssd, Op::Flush, 0, 0);
     let ftl = ssd.ftl();
     [0, 64].map(|lpn| {
-        let ppn = Ppn::new(ftl.touch(Lpn::new(lpn)));
+        let ppn = ftl.slot(Lpn::new(lpn)).expect("it was flushed");
         ftl.nand().geometry().split(ppn).0.index()
     })
 }

@@ -5,7 +5,7 @@ use onefold_ftl::{
 };
 use onefold_testkit::{Cut, CutMedia, Power, fill, version_of};
 use onefold_units::convert::low32;
-use onefold_units::{Lpn, Ppn, Rng};
+use onefold_units::{Lpn, Rng};
 
 use super::rig::{CUTS, Rig};
 use crate::common::{AT, COPY, Op, Setup, pick, plain_config, read, spec, victim};
@@ -45,12 +45,12 @@ fn a_move_on_flush_that_fails_in_a_part_moves_nothing() {
         fill(lpn, u64::from(lpn) + 1, &mut data);
         ftl.write(AT, Lpn::new(lpn), 1, 0, &data).unwrap();
     }
-    let last = Ppn::new(ftl.touch(Lpn::new(UNITS - 1)));
+    let last = ftl.slot(Lpn::new(UNITS - 1)).unwrap();
     assert!(ftl.nand_mut().media_mut().inner_mut().corrupt(last, 9));
     let options = RemapOptions { moves_on_flush: true, ..COPY };
     let failed = ftl.remap(AT, &[range(UNITS, 0, UNITS)], options);
     assert_eq!(failed, Err(FtlError::Unreadable { lpn: UNITS - 1 }));
-    assert_eq!(ftl.touch(Lpn::new(UNITS)), ftl.touch(Lpn::new(0)), "the first part was done");
+    assert_eq!(ftl.slot(Lpn::new(UNITS)), ftl.slot(Lpn::new(0)), "the first part was done");
     ftl.flush(AT).unwrap();
     for lpn in 0..UNITS - 1 {
         assert_eq!(version(&mut ftl, &setup, lpn), Some(u64::from(lpn) + 1));

@@ -227,7 +227,7 @@ impl Rig {
         rig.done.clear();
         rig.model = model;
         for lpn in 0..setup.units() {
-            let (one, two) = (rig.ftl.touch(Lpn::new(lpn)), twin.touch(Lpn::new(lpn)));
+            let (one, two) = (rig.ftl.slot(Lpn::new(lpn)), twin.slot(Lpn::new(lpn)));
             assert_eq!(one, two, "unit {lpn}: two recoveries differ");
         }
         // A recovery after a recovery gives the same contents.
