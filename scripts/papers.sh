@@ -15,7 +15,7 @@ case "$budget" in
   short | full) ;;
   *) sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
 esac
-all="sung2022-fio sung2022-sata han2021-sata han2021-nvme han2021-dram han2021-fig9 choi2022 choi2022-rows choi2022-small
+all="sung2022-fio sung2022-sata volume-qlc han2021-sata han2021-nvme han2021-dram han2021-fig9 choi2022 choi2022-rows choi2022-small
   wu2022-fig5 wu2022-fig5-full wu2022-fig6 wu2022-fig6-full wu2022-fig7 wu2022-fig8 wu2022-fig9 wu2022-fig10 wu2022-sections
   wu2022-small remap-primitive jeong2021 jeong2021-latency jeong2021-small jeong2021-reads append-streams"
 studies=${STUDIES:-$all}
@@ -35,6 +35,7 @@ sample() {
   case "$1" in
     sung2022-fio) echo --only seq --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 12 ;;
     sung2022-sata) echo --only rand --only ffsb-read --only ffsb-write --only ext4-fio-rand --points 8 ;;
+    volume-qlc) echo --only ext4-fio-rand --only f2fs-ffsb-write --points 4 ;;
     han2021-sata) echo --only ext4-fio-rand --only xfs-ffsb-mixed --only btrfs-postmark --only f2fs-fio-rand --points 8 ;;
     han2021-fig9) echo --only free --points 2 ;;
     han2021-nvme) echo --only rand --only postmark --only xfs-ffsb-mixed --points 8 ;;
