@@ -7,8 +7,8 @@
 #
 # fidelity, images, log, volume, single and sums if nothing is named.
 #
-# baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
-#           GUEST_SECONDS=15 the time that each writes.
+# baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims, and the journal's part of the valid blocks in zones whose
+#           reclaim began. GUEST_ROWS="1 2 3 4 5" are the rows (default 5), GUEST_SECONDS=15 the time that each writes.
 # concurrent  the same loads on devices that QEMU limits, recorded where they reach dm-zoned, and replayed by `onefold sim run` on
 #           devices as fast (preset dmz-guest): bytes of each device, reclaims begun and completed, side by side. GUEST_ROWS (default "1 4 6 7")
 #           and GUEST_SECONDS (default 40) as above; ONEFOLD=PROGRAM replaces the release build.
@@ -71,10 +71,10 @@ baseline() {
   local seconds=${GUEST_SECONDS:-15} rows=${GUEST_ROWS:-5}
   folder baseline 1024 4096
   boot baseline $((120 + 240 * $(wc -w <<<"$rows"))) "sh ./baseline.sh $seconds $rows" || return 1
-  printf '%4s %9s %9s %9s %10s %9s %9s %9s %9s %8s %8s\n' row 'user MiB' 'top MiB' 'conv MiB' 'zoned MiB' phys/user phys/top \
-    'conv fl.' 'zoned fl.' started 'given up'
-  awk '{ phys = $3 + $5; printf "%4s %9s %9s %9s %10s %9.2f %9.2f %9d %9d %8d %8d\n", $1, $2, $7, $3, $5, phys / $2, phys / $7,
-    $4, $6, $8, $9 }' "$work/baseline/output"
+  printf '%4s %9s %9s %9s %10s %9s %9s %9s %9s %8s %8s %8s\n' row 'user MiB' 'top MiB' 'conv MiB' 'zoned MiB' phys/user \
+    phys/top 'conv fl.' 'zoned fl.' started 'given up' journal
+  awk '{ phys = $3 + $5; printf "%4s %9s %9s %9s %10s %9.2f %9.2f %9d %9d %8d %8d %7.1f%%\n", $1, $2, $7, $3, $5, phys / $2,
+    phys / $7, $4, $6, $8, $9, ($10 ? 100 * $11 / $10 : 0) }' "$work/baseline/output"
 }
 
 concurrent() {

@@ -1,6 +1,7 @@
 # Runs in the guest: ext4 and fio on the kernel target, the rows of zoned.md, section 9, and two more. Arguments: seconds per row,
-# and rows. One line per row: name, MiB that fio wrote, and what `since_mark` tells of the time since the
-# file system was mounted; with RECORD=1 since before it was made, and what reached the target is left in trace-NAME, as tracefs has it.
+# and rows. One line per row: name, MiB that fio wrote, and what `since_mark` tells (its chunk is that of the journal) of the time since
+# the file system was mounted; with RECORD=1 since before it was made, and what reached the target is left in trace-NAME, as tracefs
+# has it.
 . ./dmz.sh
 seconds=$1
 shift
@@ -9,17 +10,18 @@ events="block_bio_queue block_bio_complete"
 
 # row NAME DATA-MODE PREFILL FIO-OPTION...: PREFILL is the size of a file that is written before, or no.
 row() {
-  local name=$1 mode=$2 prefill=$3 user=0
+  local name=$1 mode=$2 prefill=$3 user=0 journal
   shift 3
   new_dmz || exit 1
   [ -z "${RECORD:-}" ] || { mark; record_begin || exit 1; }
   /bin/mke2fs -q -t ext4 -J size=64 -E lazy_itable_init=0 /dev/mapper/t || exit 1
+  journal=$(journal_chunk) || exit 1
   mount -t ext4 -o "data=$mode" /dev/mapper/t /mnt || exit 1
   [ -n "${RECORD:-}" ] || mark
   [ "$prefill" = no ] || user=$(load --rw=write --bs=1m --size="$prefill" --end_fsync=1)
   user=$((user + $(load "$@")))
   umount /mnt
-  echo "$name $((user / 1024)).$((user % 1024 * 10 / 1024)) $(since_mark)"
+  echo "$name $((user / 1024)).$((user % 1024 * 10 / 1024)) $(since_mark "$journal")"
   record_end "trace-$name" || exit 1
   stop_dmz || exit 1
 }
@@ -29,6 +31,11 @@ random() {
   local name=$1 mode=$2 prefill=$3
   shift 3
   row "$name" "$mode" "$prefill" --bs=4k --iodepth=32 --norandommap --time_based --runtime="$seconds" "$@"
+}
+
+# The chunk in which the journal begins. Blocks have 4 KiB, and inode 8 is the journal.
+journal_chunk() {
+  echo $(($(debugfs -R 'bmap <8> 0' /dev/mapper/t 2>/dev/null) * 8 / $(cat /sys/block/nvme0n1/queue/chunk_sectors)))
 }
 
 # KiB written.

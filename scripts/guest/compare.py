@@ -19,7 +19,7 @@ CLOSE = 0.15
 SPEEDS = (0.99, 1.0, 1.01)
 # Not how many reclaims were begun: most are given up at once, as often as the scheduler lets them.
 JUDGED = ("conv", "zns", "completed")
-FIELDS = "user conv conv_flushes zns zns_flushes top started given_up weight again conv_read zns_read".split()
+FIELDS = "user conv conv_flushes zns zns_flushes top started given_up weight journal again conv_read zns_read".split()
 
 
 def simulated(onefold: str, trace: str, speed: float) -> dict[str, float]:

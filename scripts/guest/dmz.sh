@@ -47,12 +47,13 @@ mark() {
 }
 
 # What happened since: MiB and flushes of the regular disk and of the zoned one, MiB at the top; then reclaims started, given
-# up, and the weight of those started; how many of them began again, at once, what was just given up; MiB read from both disks.
+# up, the weight of those started, and of that the weight of chunk $1; how many of them began again, at once, what was just given
+# up; MiB read from both disks.
 since_mark() {
   now="$(counters vda) $(counters nvme0n1) $(counters dm-0)"
   say end
-  awk -v before="$marked" -v now="$now" '
-    /guest: begin/ { on = 1; started = weight = aborted = again = 0; last = "" }
+  awk -v before="$marked" -v now="$now" -v chunk="Chunk ${1:-none}," '
+    /guest: begin/ { on = 1; started = weight = of_chunk = aborted = again = 0; last = "" }
     /guest: end/ { on = 0 }
     on && / move (cache|rnd|data|buf) zone / {
       match($0, /zone [0-9]+/)
@@ -60,12 +61,16 @@ since_mark() {
       started++
       again += zone == last
       last = ""
-      if (match($0, /weight [0-9]+/)) weight += substr($0, RSTART + 7, RLENGTH - 7)
+      if (match($0, /weight [0-9]+/)) {
+        blocks = substr($0, RSTART + 7, RLENGTH - 7)
+        weight += blocks
+        if (index($0, chunk)) of_chunk += blocks
+      }
     }
     on && /interrupted/ { aborted++; last = zone }
     END {
       split(before, b); split(now, n)
-      printf "%.1f %d %.1f %d %.1f %d %d %d %d %.1f %.1f\n", (n[1] - b[1]) / 2048, n[2] - b[2], (n[4] - b[4]) / 2048, n[5] - b[5],
-        (n[7] - b[7]) / 2048, started, aborted, weight, again, (n[3] - b[3]) / 2048, (n[6] - b[6]) / 2048
+      printf "%.1f %d %.1f %d %.1f %d %d %d %d %d %.1f %.1f\n", (n[1] - b[1]) / 2048, n[2] - b[2], (n[4] - b[4]) / 2048, n[5] - b[5],
+        (n[7] - b[7]) / 2048, started, aborted, weight, of_chunk, again, (n[3] - b[3]) / 2048, (n[6] - b[6]) / 2048
     }' /tmp/kmsg
 }
