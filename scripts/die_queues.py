@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What it costs that collection programs a copy only when it was read: a model of the queues of the dies, beside the runs.
+"""Cost of programming a copy only when it was read: a model of the queues of the dies in collection, beside the runs.
 
     scripts/die_queues.py [--ahead PAGES] [--victims N] [--seed N]
 
@@ -10,10 +10,10 @@ Prints the two tables of docs/papers/wu2022.md, "What the numbers are of". The o
     no wait        slot by slot, but a program does not wait for its read, as in public FEMU
 
 The model takes the write amplification, the share of remaps and the bandwidth that was measured from the tables in
-docs/papers/results, and times and queue from the studies. Only the table of one eighth has the share of remaps, so it is
-that for every scale. A page of a victim is valid by chance, each with the same. A victim is emptied at once, and pages
-go to the dies in turn. Not in the model are maps, checkpoints, and upkeep and look-ups of logs, but for the look-up of GN
-with 80 MB, which is the whole log at 50 ns for 64 B.
+docs/papers/results. Times and queue are those of the studies. Only the table of one eighth has the share of remaps, which
+serves for every scale. Each page of a victim is valid with the same chance. A victim is emptied at once, and pages go to
+the dies in turn. The model has no map, no checkpoints, no upkeep of logs, and one look-up: GN with 80 MB reads the whole
+log at 50 ns for 64 B.
 """
 
 import argparse
