@@ -17,7 +17,7 @@ case "$budget" in
 esac
 all="sung2022-fio sung2022-sata volume-qlc han2021-sata han2021-nvme han2021-dram han2021-fig9 choi2022 choi2022-rows choi2022-small
   wu2022-fig5 wu2022-fig5-full wu2022-fig6 wu2022-fig6-full wu2022-fig7 wu2022-fig8 wu2022-fig9 wu2022-fig10 wu2022-sections
-  wu2022-small remap-primitive jeong2021 jeong2021-latency jeong2021-small jeong2021-reads append-streams"
+  wu2022-small remap-primitive jeong2021 jeong2021-areas jeong2021-latency jeong2021-small jeong2021-reads append-streams"
 studies=${STUDIES:-$all}
 tables=docs/papers/results
 figures=docs/papers/figures

@@ -128,6 +128,7 @@ fn the_studies_of_the_repository_are_valid() {
     let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-such-results");
     for (study, left) in [
         ("jeong2021", 14 * 22 * 5),
+        ("jeong2021-areas", 8 * 8),
         ("jeong2021-small", 15 * 22 * 2),
         ("jeong2021-latency", 5 * 5 * 2),
         ("jeong2021-reads", 52 * 5 * 2),
