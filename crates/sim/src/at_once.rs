@@ -265,9 +265,7 @@ impl<D: AtOnce> Runner<'_, D> {
         for place in places.clone() {
             // Times of a trace may lie before work already submitted by another tenant.
             let now = load.due_at().max(issued.last);
-            if let Some(later) = load.after(place) {
-                device.prefetch(later);
-            }
+            load.after(place).iter().for_each(|later| device.prefetch(*later));
             let request = load.fetched(place);
             let command = Command {
                 op: request.op,
