@@ -134,7 +134,7 @@ fn the_studies_of_the_repository_are_valid() {
         ("jeong2021-reads", 52 * 5 * 2),
         ("deletes", 45),
         ("rocksdb", 3 * 16 * 4),
-        ("orderings", (6 * 2 + 3) * 15),
+        ("orderings", (4 * 2 + 3) * 15),
     ] {
         let arguments =
             format!("status studies/{study}.toml --format json --results {}", results.display());
