@@ -15,9 +15,9 @@ use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::source::{BATCH, Source};
 
-/// How many requests ahead what a request needs is begun to be loaded: long enough for memory, and not more loads at once than
-/// a processor remembers.
-pub(crate) const LEAD: usize = 16;
+/// A request's map entry is prefetched while the one so many places before it is issued. The best of 8, 16 and 32 for fresh
+/// writes, measured on a machine whose memory answers after 200 ns.
+const LEAD: usize = 16;
 
 /// How a tenant issues requests.
 pub(crate) enum Pace {
@@ -268,12 +268,12 @@ impl Tenant {
         self.at == 0
     }
 
-    /// Offsets on the device of the first requests of a batch.
+    /// Offsets on the device of the first requests of a batch, which [`Tenant::after`] does not give.
     pub(crate) fn first(&self) -> impl Iterator<Item = u64> + '_ {
         self.batch[..self.filled].iter().take(LEAD).map(|request| request.offset + self.base)
     }
 
-    /// The offset on the device of a request that was fetched and is due some requests after this one, if there is one.
+    /// The offset on the device of the request [`LEAD`] places after this one, if it was fetched already.
     #[inline]
     pub(crate) fn after(&self, place: usize) -> Option<u64> {
         let request = self.batch[..self.filled].get(place + LEAD)?;
